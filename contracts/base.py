@@ -4,7 +4,8 @@ from typing import Annotated
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
-from .packet import ClockKind, valid_id
+from .packet import ALL_MEETINGS, MAX_ID_BYTES, valid_id
+from .packet import ClockKind as ClockKind
 
 MAX_TEXT_CHARS = 100_000
 _I64 = 2**63
@@ -16,16 +17,27 @@ def _checked_id(text: str) -> str:
     return text
 
 
-Id = Annotated[str, AfterValidator(_checked_id)]
-"""Meeting or device id."""
+def _checked_meeting(text: str) -> str:
+    if text == ALL_MEETINGS:
+        raise ValueError(f"{ALL_MEETINGS!r} stands for all meetings; only calibrations, clocks and rules may")
+    return text
+
+
+Id = Annotated[str, Field(min_length=1, max_length=MAX_ID_BYTES), AfterValidator(_checked_id)]
+"""Meeting or device id: NFC, at most 64 bytes of UTF-8, no control characters."""
+MeetingId = Annotated[Id, AfterValidator(_checked_meeting)]
+"""Id of one meeting."""
 Ns = Annotated[int, Field(ge=-_I64, lt=_I64)]
-"""Nanoseconds, signed 64 bits."""
+"""Nanoseconds, signed 64 bits. Above 2**53: a JSON reader needs whole numbers wider than a double."""
 Count = Annotated[int, Field(ge=0, lt=2**64)]
 Text = Annotated[str, Field(max_length=MAX_TEXT_CHARS)]
+Line = Annotated[str, Field(max_length=1_000)]
 Name = Annotated[str, Field(min_length=1, max_length=200)]
 Share = Annotated[float, Field(ge=0.0, le=1.0, allow_inf_nan=False)]
 Milliseconds = Annotated[float, Field(ge=0.0, allow_inf_nan=False)]
-__all__ = ["MAX_TEXT_CHARS", "ClockKind", "Count", "Id", "Message", "Milliseconds", "Name", "Ns", "Share", "Text"]
+Seconds = Annotated[float, Field(allow_inf_nan=False)]
+"""What people read; everything that is reckoned with is in nanoseconds."""
+Sha256 = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
 
 
 class Message(BaseModel):
@@ -34,5 +46,5 @@ class Message(BaseModel):
     model_config = ConfigDict(frozen=True, extra="ignore", ser_json_inf_nan="null")
 
     def to_bytes(self) -> bytes:
-        """Canonical bytes: fields in declared order, UTF-8, no spaces; the same value gives the same bytes."""
-        return self.model_dump_json().encode("utf-8")
+        """Canonical bytes: fields in declared order, UTF-8, no spaces; same value, same bytes."""
+        return self.model_dump_json(by_alias=True).encode("utf-8")

@@ -12,7 +12,9 @@ _TRACEPARENT: Final = re.compile(r"^00-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{1
 Headers = list[tuple[str, bytes]]
 
 
-def cloud_event(kind: str, event_id: str, source: str, time_iso: str, traceparent: str | None = None) -> Headers:
+def cloud_event(
+    kind: str, event_id: str, source: str, time_iso: str, traceparent: str | None = None
+) -> Headers:
     """Headers of one message.
 
     Args:

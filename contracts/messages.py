@@ -5,10 +5,9 @@ from typing import Annotated, Literal
 
 from pydantic import Field, TypeAdapter, model_validator
 
-from .base import ClockKind, Count, Id, Message, Milliseconds, Name, Ns, Share, Text
-
-ALL_MEETINGS = "*"
-"""Meeting id of control messages that hold for all meetings (calibrations, rule files)."""
+from .base import ClockKind, Count, Id, Line, MeetingId, Message, Milliseconds, Name, Ns, Sha256, Share, Text
+from .packet import ALL_MEETINGS as ALL_MEETINGS
+from .topics import compacted_key
 
 
 class TranscriptWord(Message):
@@ -23,7 +22,7 @@ class TranscriptWord(Message):
 class Stamped(Message):
     """Fields by which a JSON device message is ordered and de-duplicated, as in the packet header."""
 
-    meeting_id: Id
+    meeting_id: MeetingId
     device_id: Id
     stream_epoch: Count
     sequence: Count
@@ -88,14 +87,19 @@ class ChannelSpeaker(Message):
 
 
 class Control(Message):
-    """Base of control messages. Key on the topic: ``meeting/type/subject``."""
+    """Base of control messages."""
 
-    meeting_id: Id
+    meeting_id: MeetingId
 
     @property
     def subject(self) -> str:
         """Last part of the compacted key: a newer message of the same subject replaces this one."""
         return ""
+
+
+def control_key(message: "AnyControl") -> bytes:
+    """Key on ``minuted.control``: ``meeting/type/subject``."""
+    return compacted_key(message.meeting_id, message.type, message.subject)
 
 
 class MeetingStarted(Control):
@@ -178,6 +182,7 @@ class SpeakerTurns(Control):
 class Calibration(Control):
     """A stored measurement: ``timeline = raw - offset - skew * (raw - ref)``."""
 
+    meeting_id: Id
     type: Literal["calibration"] = "calibration"
     device: Id
     offset_ns: Ns
@@ -195,6 +200,7 @@ class Calibration(Control):
 class ClockState(Control):
     """What a device's operating system says of its clock."""
 
+    meeting_id: Id
     type: Literal["clock_state"] = "clock_state"
     device: Id
     state: Literal["locked", "holdover", "free_running"]
@@ -212,10 +218,11 @@ class ClockState(Control):
 class RuleFile(Control):
     """A rule file with its content; ``sha256`` is checked before it is used."""
 
+    meeting_id: Id
     type: Literal["rules"] = "rules"
     name: Name
     content: Text
-    sha256: Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
+    sha256: Sha256
 
     @property
     def subject(self) -> str:
@@ -223,7 +230,7 @@ class RuleFile(Control):
 
 
 class Correction(Control):
-    """What a person decided about an item. ``expected_text`` guards against an item that changed meanwhile."""
+    """What a person decided about an item; void where the item no longer reads ``expected_text``."""
 
     type: Literal["correction"] = "correction"
     correction_id: Name
@@ -254,26 +261,31 @@ ControlMessage = Annotated[AnyControl, Field(discriminator="type")]
 CONTROL_MESSAGE: TypeAdapter[AnyControl] = TypeAdapter(ControlMessage)
 
 
+MAX_DEAD_BYTES = 4 * 1024 * 1024
+
+
 class DeadLetter(Message):
     """Something that could not be read, where it stood, and its bytes."""
 
     type: Literal["deadletter"] = "deadletter"
     reason: Name
     detail: Text
-    topic: str
-    partition: int
-    offset: int
-    meeting_id: str | None = None
-    bytes_base64: str
-    """Original bytes, at most the first 4 MiB of them."""
-    size: int
+    topic: Name
+    partition: Annotated[int, Field(ge=0)]
+    offset: Annotated[int, Field(ge=0)]
+    meeting_id: Line | None = None
+    """As far as it could be read; need not be a valid id."""
+    bytes_base64: Annotated[str, Field(max_length=MAX_DEAD_BYTES * 4 // 3 + 4)]
+    """Original bytes, at most the first ``MAX_DEAD_BYTES`` of them."""
+    size: Annotated[int, Field(ge=0)]
+    """How many bytes there were."""
 
 
 class PartialText(Message):
     """What has been understood of speech that goes on; superseded by the next one of the same piece."""
 
     type: Literal["partial"] = "partial"
-    meeting_id: Id
+    meeting_id: MeetingId
     piece_id: Name
     version: Count
     speaker: Name | None

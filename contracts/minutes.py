@@ -1,13 +1,14 @@
 """Minutes: the document of a meeting and the events that change it, one revision each."""
 
 import datetime
-from typing import Annotated, Literal
+from typing import Annotated, Final, Literal, Self
 
-from pydantic import Field, TypeAdapter
+from pydantic import AwareDatetime, Field, TypeAdapter, model_validator
 
-from .base import Count, Id, Message, Milliseconds, Name, Ns, Share, Text
+from .base import Count, Line, MeetingId, Message, Milliseconds, Name, Ns, Seconds, Sha256, Share, Text
+from .topics import compacted_key
 
-SCHEMA = "minuted.minutes/1"
+SCHEMA: Final = "minuted.minutes/1"
 Section = Literal["decisions", "action_items", "open_questions", "answered_questions"]
 Verdict = Literal["pass", "repaired", "fallback", "review"]
 Origin = Literal["model", "rules", "person"]
@@ -18,14 +19,17 @@ class Evidence(Message):
     """What an item rests on. ``start_s`` and ``end_s`` count from the meeting's start."""
 
     kind: Literal["speech", "slide", "picture"]
-    start_s: float
-    end_s: float
-    device: str
-    speaker: str | None
-    quote: str
+    start_s: Seconds
+    end_s: Seconds
+    device: Name
+    speaker: Line | None
+    quote: Text
     error_ms: Milliseconds
     sampling_ms: Milliseconds
     boundary_ms: Milliseconds
+
+
+EvidenceList = Annotated[tuple[Evidence, ...], Field(max_length=1_000)]
 
 
 class Item(Message):
@@ -36,56 +40,61 @@ class Item(Message):
     confidence: Share
     origin: Origin
     verdict: Verdict
-    evidence: tuple[Evidence, ...]
+    evidence: EvidenceList
 
 
 class ActionItem(Item):
     """Something somebody is going to do. ``due_text`` keeps the words, also where ``due`` is null."""
 
-    owner: str | None
+    owner: Line | None
     due: datetime.date | None
-    due_text: str | None
+    due_text: Line | None
 
 
 class SummarySentence(Message):
     """One sentence of the summary with what it rests on."""
 
     text: Text
-    evidence: tuple[Evidence, ...]
+    evidence: EvidenceList
+
+
+Items = Annotated[tuple[Item, ...], Field(max_length=10_000)]
+Summary = Annotated[tuple[SummarySentence, ...], Field(max_length=1_000)]
+Notices = Annotated[tuple[Text, ...], Field(max_length=10_000)]
 
 
 class Attendee(Message):
     """Somebody in the meeting; ``external`` where only the talk names them."""
 
-    name: str
-    speaker: str | None
+    name: Line
+    speaker: Line | None
     external: bool
 
 
 class SlideShown(Message):
     """A slide and how long it stood."""
 
-    start_s: float
-    end_s: float
-    text: str
+    start_s: Seconds
+    end_s: Seconds
+    text: Text
 
 
 class UtteranceShown(Message):
     """One line of the transcript."""
 
-    id: str
-    start_s: float
-    end_s: float
-    speaker: str | None
-    text: str
+    id: Name
+    start_s: Seconds
+    end_s: Seconds
+    speaker: Line | None
+    text: Text
 
 
 class Gap(Message):
     """A stretch that is missing."""
 
-    start_s: float
-    end_s: float
-    what: str
+    start_s: Seconds
+    end_s: Seconds
+    what: Line
 
 
 class Review(Message):
@@ -97,40 +106,42 @@ class Review(Message):
 class Versions(Message):
     """What wrote the minutes."""
 
-    product: str
-    model: str | None
-    rules: str
-    contract: str
+    product: Line
+    model: Line | None
+    rules: Line
+    contract: Line
 
 
 class MinutesState(Message):
     """The folded minutes without utterances and slides: value of ``minuted.minutes.state``."""
 
     schema_: Literal["minuted.minutes/1"] = Field(SCHEMA, alias="schema")
-    meeting_id: Id
+    meeting_id: MeetingId
     generation: Count
     revision: Count
-    title: str | None
-    started: datetime.datetime | None
+    title: Line | None
+    started: AwareDatetime | None
     start_ns: Ns | None
-    duration_s: float
-    attendees: tuple[Attendee, ...]
-    summary: tuple[SummarySentence, ...]
-    decisions: tuple[Item, ...]
-    action_items: tuple[ActionItem, ...]
-    open_questions: tuple[Item, ...]
-    answered_questions: tuple[Item, ...]
-    gaps: tuple[Gap, ...]
-    notices: tuple[str, ...]
+    duration_s: Seconds
+    attendees: Annotated[tuple[Attendee, ...], Field(max_length=5_000)]
+    summary: Summary
+    decisions: Items
+    action_items: Annotated[tuple[ActionItem, ...], Field(max_length=10_000)]
+    open_questions: Items
+    answered_questions: Items
+    gaps: Annotated[tuple[Gap, ...], Field(max_length=100_000)]
+    notices: Notices
     review: Review
     versions: Versions
 
-    def to_bytes(self) -> bytes:
-        return self.model_dump_json(by_alias=True).encode("utf-8")
+    @property
+    def key(self) -> bytes:
+        """Key on ``minuted.minutes.state``: one document a meeting."""
+        return compacted_key(self.meeting_id, "minutes")
 
 
 class MinutesDocument(MinutesState):
-    """``minutes.json``: the minutes with transcript and slides."""
+    """``minutes.json``: the minutes with transcript and slides. A file, so no message limit bounds it."""
 
     slides: tuple[SlideShown, ...] = ()
     utterances: tuple[UtteranceShown, ...] = ()
@@ -139,26 +150,35 @@ class MinutesDocument(MinutesState):
 class Event(Message):
     """One revision of a meeting's minutes. Identity: (meeting_id, generation, revision)."""
 
-    meeting_id: Id
+    meeting_id: MeetingId
     generation: Count
     revision: Annotated[int, Field(ge=1)]
     stage: Stage
 
 
-class ItemAdded(Event):
+class ItemEvent(Event):
+    """An item as it stands now; ids are unique over all sections of a meeting."""
+
+    section: Section
+    item: ActionItem | Item
+
+    @model_validator(mode="after")
+    def _item_fits_section(self) -> Self:
+        if isinstance(self.item, ActionItem) != (self.section == "action_items"):
+            raise ValueError("owner and due belong to action items, and to all of them")
+        return self
+
+
+class ItemAdded(ItemEvent):
     """A new item."""
 
     type: Literal["item_added"] = "item_added"
-    section: Section
-    item: ActionItem | Item
 
 
-class ItemChanged(Event):
-    """An item in its new form; also when a question moves to the answered ones."""
+class ItemChanged(ItemEvent):
+    """An item in its new form and section; an answered question moves from one section to another."""
 
     type: Literal["item_changed"] = "item_changed"
-    section: Section
-    item: ActionItem | Item
 
 
 class ItemWithdrawn(Event):
@@ -174,18 +194,18 @@ class SummaryChanged(Event):
     """The summary as it stands now."""
 
     type: Literal["summary"] = "summary"
-    summary: tuple[SummarySentence, ...]
+    summary: Summary
 
 
 class MeetingFinal(Event):
     """The whole meeting has been read; ``document_sha256`` is of the state value's bytes."""
 
     type: Literal["final"] = "final"
-    duration_s: float
-    counts: dict[str, int]
+    duration_s: Seconds
+    counts: Annotated[dict[Name, Count], Field(max_length=100)]
     review: Review
-    notices: tuple[str, ...]
-    document_sha256: str
+    notices: Notices
+    document_sha256: Sha256
 
 
 AnyEvent = ItemAdded | ItemChanged | ItemWithdrawn | SummaryChanged | MeetingFinal
@@ -197,31 +217,31 @@ class ReviewRequest(Message):
     """Something that a person should look at: a withheld or doubtful item."""
 
     type: Literal["review_request"] = "review_request"
-    meeting_id: Id
+    meeting_id: MeetingId
     generation: Count
     request_id: Name
     item_id: Name
     section: Section
     reason: Text
     text: Text
-    owner: str | None = None
+    owner: Line | None = None
     due: datetime.date | None = None
     withheld: bool
-    evidence: tuple[Evidence, ...]
+    evidence: EvidenceList
 
 
 class AuditEntry(Message):
     """One verdict: which checks an item met, and what was done about those it did not."""
 
     type: Literal["audit"] = "audit"
-    meeting_id: Id
+    meeting_id: MeetingId
     generation: Count
     sequence: Count
     stage: Stage
     item_id: Name
     section: Section
     verdict: Literal["pass", "repaired", "fallback", "review", "withheld", "withdrawn", "person"]
-    checks: dict[str, bool]
-    actions: tuple[str, ...]
+    checks: Annotated[dict[Line, bool], Field(max_length=1_000)]
+    actions: Annotated[tuple[Line, ...], Field(max_length=1_000)]
     origin: Origin
     versions: Versions

@@ -28,13 +28,21 @@ offset  size  field
 62      1     length of the key id, 0 where the packet is not authenticated
 63      1     length of the authentication tag, 0 where the packet is not authenticated
 ======  ====  ==========================================================================
+
+Bits and bytes without a meaning are zero and a reader refuses anything else, so every packet has
+exactly one encoding and a later version may give them one. The tag, where there is one, is
+HMAC-SHA-256 under the key named by the key id, over the whole packet with the checksum and the tag
+itself as zero bytes.
 """
 
 import enum
+import hashlib
+import hmac
 import struct
 import unicodedata
-from dataclasses import dataclass
-from typing import Final
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Final, Literal
 
 import google_crc32c
 import numpy as np
@@ -43,6 +51,10 @@ import numpy.typing as npt
 MAGIC: Final = b"MNTD"
 VERSION: Final = 1
 MAX_ID_BYTES: Final = 64
+"""Of the meeting id, the device id and the key id each, in UTF-8."""
+MAX_TAG_BYTES: Final = 64
+ALL_MEETINGS: Final = "*"
+"""Meeting id of control messages that hold for all meetings; no meeting can have it."""
 MAX_PAYLOAD_BYTES: Final = 4 * 1024 * 1024
 """Largest payload a reader accepts; a 1080p key frame is far below it."""
 MAX_DURATION_NS: Final = 10_000_000_000
@@ -52,8 +64,6 @@ MAX_HEIGHT: Final = 4096
 _FIXED: Final = struct.Struct("<4sBBHBBBBIQQqqIHHIBBBB")
 _CRC_OFFSET: Final = 12
 _FLAG_KEY_FRAME: Final = 1
-_U64: Final = 2**64
-_I64: Final = 2**63
 
 
 class Modality(enum.IntEnum):
@@ -100,10 +110,21 @@ CODECS_OF: Final[dict[Modality, frozenset[Codec]]] = {
 }
 
 
+_KINDS: Final = {
+    bytes((modality, codec, clock)): (modality, codec, clock)
+    for modality, codecs in CODECS_OF.items()
+    for codec in codecs
+    for clock in ClockKind
+}
+"""The allowed combinations by their three header bytes: one lookup checks and converts all three."""
+
+Reason = Literal["magic", "version", "truncated", "crc", "too_large", "bad_id", "unknown_codec", "bad_field"]
+
+
 class PacketError(ValueError):
     """Bytes that are no packet; ``reason`` is a short stable word for counters."""
 
-    def __init__(self, reason: str, detail: str = "") -> None:
+    def __init__(self, reason: Reason, detail: str = "") -> None:
         super().__init__(f"{reason}: {detail}" if detail else reason)
         self.reason = reason
 
@@ -152,20 +173,13 @@ def valid_id(text: str) -> bool:
     return size <= MAX_ID_BYTES and not any(unicodedata.category(c) in {"Cc", "Cs"} for c in text)
 
 
-def _id_bytes(text: str, what: str) -> bytes:
-    if not valid_id(text):
-        raise PacketError("bad_id", f"{what} must be NFC text of 1 to {MAX_ID_BYTES} bytes, got {text!r}")
-    return text.encode("utf-8")
-
-
 def encode(packet: Packet) -> bytes:
     """Bytes of a packet.
 
     Raises:
         PacketError: a field does not fit the layout; nothing is truncated silently.
     """
-    meeting, device = _id_bytes(packet.meeting_id, "meeting id"), _id_bytes(packet.device_id, "device id")
-    key = packet.key_id.encode("utf-8")
+    meeting, device, key = _names_bytes(packet.meeting_id, packet.device_id, packet.key_id)
     header_length = (_FIXED.size + len(meeting) + len(device) + len(key) + len(packet.tag) + 7) & ~7
     payload = bytes(packet.payload)
     _check_values(packet, len(payload))
@@ -188,49 +202,89 @@ def encode(packet: Packet) -> bytes:
 def decode(data: bytes) -> Packet:
     """Packet of the given bytes; its payload is a view on them, aligned to eight bytes from their start.
 
+    Nothing is allocated by what the header claims: lengths are compared with ``len(data)`` first.
+
     Raises:
-        PacketError: with reason ``truncated``, ``magic``, ``version``, ``crc``, ``bad_id``,
-            ``bad_field``, ``unknown_codec`` or ``too_large``.
+        PacketError: with one of the words of ``Reason``.
     """
     if len(data) < _FIXED.size:
         raise PacketError("truncated", f"{len(data)} bytes, the fixed header alone has {_FIXED.size}")
-    if data[:4] != MAGIC:
-        raise PacketError("magic", f"starts with {data[:4]!r}")
-    if data[4] != VERSION:
-        raise PacketError("version", f"layout version {data[4]}, this reader knows {VERSION}")
     (
-        _, _, flags, header_length, modality, codec, clock_kind, channels, crc, epoch, sequence,
+        magic, version, flags, header_length, modality, codec, clock_kind, channels, crc, epoch, sequence,
         timestamp_ns, duration_ns, rate_hz, width, height, length, n_meeting, n_device, n_key, n_tag,
     ) = _FIXED.unpack_from(data)  # fmt: skip
+    if magic != MAGIC:
+        raise PacketError("magic", f"starts with {magic!r}")
+    if version != VERSION:
+        raise PacketError("version", f"layout version {version}, this reader knows {VERSION}")
     if length > MAX_PAYLOAD_BYTES:
         raise PacketError("too_large", f"payload of {length} bytes")
-    used = _FIXED.size + n_meeting + n_device + n_key + n_tag
+    names_end = _FIXED.size + n_meeting + n_device + n_key
+    used = names_end + n_tag
     if header_length != (used + 7) & ~7 or len(data) != header_length + length:
         raise PacketError("truncated", f"{len(data)} bytes where the header says {header_length} + {length}")
     if crc != _checksum(data):
         raise PacketError("crc", "the checksum does not match")
+    if flags & ~_FLAG_KEY_FRAME or any(data[used:header_length]):
+        raise PacketError("bad_field", "a reserved flag or a byte of the padding is set")
+    kinds = _KINDS.get(data[8:11])
+    if kinds is None:
+        raise PacketError("unknown_codec", f"modality {modality}, codec {codec}, clock kind {clock_kind}")
+    meeting, device, key_id = _names(data[_FIXED.size : names_end], n_meeting, n_device)
+    packet = Packet(
+        meeting, device, kinds[0], kinds[1], kinds[2], epoch, sequence, timestamp_ns, duration_ns,
+        memoryview(data)[header_length:], rate_hz, width, height, channels, flags == _FLAG_KEY_FRAME,
+        key_id, data[names_end:used],
+    )  # fmt: skip
+    _check_values(packet, length)
+    return packet
+
+
+def sign(packet: Packet, key_id: str, key: bytes) -> Packet:
+    """The packet with an authentication tag under the named key."""
+    blank = replace(packet, key_id=key_id, tag=bytes(hashlib.sha256().digest_size))
+    return replace(blank, tag=_tag(encode(blank), blank.tag, key))
+
+
+def is_authentic(data: bytes, key: bytes) -> bool:
+    """Whether an encoded packet carries a tag that was made with this key.
+
+    Raises:
+        PacketError: the bytes are no packet.
+    """
+    tag = decode(data).tag
+    return len(tag) == hashlib.sha256().digest_size and hmac.compare_digest(tag, _tag(data, tag, key))
+
+
+def _tag(data: bytes, tag: bytes, key: bytes) -> bytes:
+    """HMAC-SHA-256 over the packet with checksum and tag as zero bytes; ``tag`` only gives its length."""
+    start = _FIXED.size + sum(data[60:63])
+    blank = data[:_CRC_OFFSET] + bytes(4) + data[_CRC_OFFSET + 4 : start] + bytes(len(tag))
+    return hmac.digest(key, blank + data[start + len(tag) :], "sha256")
+
+
+@lru_cache(maxsize=1024)
+def _names_bytes(meeting_id: str, device_id: str, key_id: str) -> tuple[bytes, bytes, bytes]:
+    """Checked UTF-8 of the ids. Cached, since a publisher sends thousands of packets under the same ones."""
+    for what, text in (("meeting id", meeting_id), ("device id", device_id), ("key id", key_id)):
+        if not valid_id(text) and (text or what != "key id"):
+            raise PacketError("bad_id", f"{what} must be NFC text of 1 to {MAX_ID_BYTES} bytes, got {text!r}")
+    if meeting_id == ALL_MEETINGS:
+        raise PacketError("bad_id", f"{ALL_MEETINGS!r} stands for all meetings")
+    return meeting_id.encode("utf-8"), device_id.encode("utf-8"), key_id.encode("utf-8")
+
+
+@lru_cache(maxsize=1024)
+def _names(names: bytes, n_meeting: int, n_device: int) -> tuple[str, str, str]:
+    """Meeting, device and key id from their bytes. Cached: checking them anew costs a third of a decode."""
     try:
-        names = data[_FIXED.size : _FIXED.size + n_meeting + n_device + n_key]
         meeting = names[:n_meeting].decode("utf-8")
         device = names[n_meeting : n_meeting + n_device].decode("utf-8")
         key_id = names[n_meeting + n_device :].decode("utf-8")
     except UnicodeDecodeError as error:
         raise PacketError("bad_id", str(error)) from error
-    if not valid_id(meeting) or not valid_id(device):
-        raise PacketError("bad_id", f"meeting {meeting!r}, device {device!r}")
-    try:
-        kinds = Modality(modality), Codec(codec), ClockKind(clock_kind)
-    except ValueError as error:
-        raise PacketError("unknown_codec", str(error)) from error
-    packet = Packet(
-        meeting_id=meeting, device_id=device, modality=kinds[0], codec=kinds[1], clock_kind=kinds[2],
-        stream_epoch=epoch, sequence=sequence, timestamp_ns=timestamp_ns, duration_ns=duration_ns,
-        payload=memoryview(data)[header_length:], rate_hz=rate_hz, width=width, height=height,
-        channels=channels, key_frame=bool(flags & _FLAG_KEY_FRAME), key_id=key_id,
-        tag=data[used - n_tag : used],
-    )  # fmt: skip
-    _check_values(packet, length)
-    return packet
+    _names_bytes(meeting, device, key_id)
+    return meeting, device, key_id
 
 
 def payload_array(packet: Packet) -> npt.NDArray[np.int16] | npt.NDArray[np.float16] | npt.NDArray[np.uint8]:
@@ -258,25 +312,28 @@ def _checksum(data: bytes) -> int:
 
 def _check_values(packet: Packet, length: int) -> None:
     """Refuse values that no honest device sends, before anything is allocated for them."""
+    codec, channels = packet.codec, packet.channels
+    if codec not in CODECS_OF[packet.modality]:
+        raise PacketError("unknown_codec", f"{codec.name} in a {packet.modality.name} stream")
+    if length == 0:
+        raise PacketError("bad_field", "the payload is empty")
     if length > MAX_PAYLOAD_BYTES:
         raise PacketError("too_large", f"payload of {length} bytes")
     if not 0 <= packet.duration_ns <= MAX_DURATION_NS:
         raise PacketError("bad_field", f"duration of {packet.duration_ns} ns")
-    if not 0 <= packet.stream_epoch < _U64 or not 0 <= packet.sequence < _U64:
-        raise PacketError("bad_field", "stream epoch and sequence are unsigned 64-bit numbers")
-    if not -_I64 <= packet.timestamp_ns < _I64:
-        raise PacketError("bad_field", "the timestamp is a signed 64-bit number")
-    if packet.codec not in CODECS_OF[packet.modality]:
-        raise PacketError("unknown_codec", f"{packet.codec.name} in a {packet.modality.name} stream")
     if packet.width > MAX_WIDTH or packet.height > MAX_HEIGHT:
         raise PacketError("too_large", f"picture of {packet.width} x {packet.height}")
-    if packet.modality is Modality.AUDIO and not (8_000 <= packet.rate_hz <= 192_000 and 1 <= packet.channels <= 8):
-        raise PacketError("bad_field", f"{packet.rate_hz} Hz with {packet.channels} channels")
-    if packet.codec is Codec.PCM_S16LE and (length == 0 or length % (2 * packet.channels)):
-        raise PacketError("bad_field", f"{length} bytes are no whole PCM samples of {packet.channels} channels")
-    item = _ITEM_BYTES.get(packet.codec)
+    if bool(packet.key_id) != bool(packet.tag) or len(packet.tag) > MAX_TAG_BYTES:
+        raise PacketError("bad_field", f"a key id and a tag of 1 to {MAX_TAG_BYTES} bytes go together")
+    if packet.modality is Modality.AUDIO:
+        if not (8_000 <= packet.rate_hz <= 192_000 and 1 <= channels <= 8):
+            raise PacketError("bad_field", f"{packet.rate_hz} Hz with {channels} channels")
+        if codec is Codec.PCM_S16LE and length % (2 * channels):
+            raise PacketError("bad_field", f"{length} bytes are no whole samples of {channels} channels")
+        return
+    item = _ITEM_BYTES.get(codec)
     if item is not None:
-        row = item * packet.width * (packet.height if packet.codec is not Codec.MEL_F16 else 1)
+        row = item * packet.width * (packet.height if codec is not Codec.MEL_F16 else 1)
         if row == 0 or length % row:
             raise PacketError("bad_field", f"{length} bytes are no whole rows of {row}")
 

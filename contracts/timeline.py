@@ -9,14 +9,14 @@ from typing import Annotated, Literal
 
 from pydantic import Field, TypeAdapter
 
-from .base import Count, Id, Message, Milliseconds, Name, Ns, Share, Text
+from .base import Count, Id, Line, MeetingId, Message, Milliseconds, Name, Ns, Share, Text
 from .messages import ControlMessage, TextLine
 
 
 class Record(Message):
     """Base of JSON records on the timeline."""
 
-    meeting_id: Id
+    meeting_id: MeetingId
     run: Count = 0
 
 
@@ -33,7 +33,7 @@ class ControlRecord(Record):
 
     type: Literal["control"] = "control"
     control: ControlMessage
-    source: Name
+    source: Line
     """``topic/partition/offset`` of the message, or ``implicit``."""
 
     @property

@@ -15,6 +15,8 @@ DEFAULT_SHARDS: Final = 16
 _MINUTE_MS: Final = 60_000
 _DAY_MS: Final = 24 * 60 * _MINUTE_MS
 _MIB: Final = 1024 * 1024
+Format = Literal["packet", "json", "packet or json"]
+_BOTH: Final = "packet or json"
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +25,7 @@ class Topic:
 
     name: str
     carries: str
-    format: Literal["packet", "json", "packet or json"]
+    format: Format
     retention_ms: int
     max_message_bytes: int = _MIB
     compacted: bool = False
@@ -41,18 +43,33 @@ class Topic:
         }
 
 
-VIDEO: Final = Topic("minuted.video", "H.264 or JPEG access units", "packet", 15 * _MINUTE_MS, 5 * _MIB, append_time=True)
-AUDIO: Final = Topic("minuted.audio", "PCM, FLAC or Opus blocks of 10 to 100 ms", "packet", 60 * _MINUTE_MS, append_time=True)
-OCR: Final = Topic("minuted.ocr", "text lines with boxes from a slide reader", "json", 60 * _MINUTE_MS, append_time=True)
-TRANSCRIPT: Final = Topic("minuted.transcript", "words from an outside recogniser", "json", 60 * _MINUTE_MS, append_time=True)
-CONTROL: Final = Topic("minuted.control", "what people and rooms say about a meeting", "json", -1, compacted=True, append_time=True)
-TIMELINE: Final = Topic("minuted.timeline", "the journal of every meeting", "packet or json", 7 * _DAY_MS)
+VIDEO: Final = Topic(
+    "minuted.video", "H.264 or JPEG access units", _BOTH, 15 * _MINUTE_MS, 5 * _MIB, append_time=True
+)
+AUDIO: Final = Topic(
+    "minuted.audio", "PCM, FLAC or Opus blocks of 10 to 100 ms", _BOTH, 60 * _MINUTE_MS, append_time=True
+)
+OCR: Final = Topic(
+    "minuted.ocr", "text lines with boxes from a slide reader", "json", 60 * _MINUTE_MS, append_time=True
+)
+TRANSCRIPT: Final = Topic(
+    "minuted.transcript", "words from an outside recogniser", "json", 60 * _MINUTE_MS, append_time=True
+)
+CONTROL: Final = Topic(
+    "minuted.control", "what rooms and people say", "json", -1, compacted=True, append_time=True
+)
+TIMELINE: Final = Topic("minuted.timeline", "the journal of every meeting", _BOTH, 7 * _DAY_MS, 4 * _MIB)
+"""Wider than its inputs: a record repeats what a message of the largest size said, with fields of its own."""
 PARTIALS: Final = Topic("minuted.partials", "text while somebody is still speaking", "json", 10 * _MINUTE_MS)
 MINUTES: Final = Topic("minuted.minutes", "minutes events, one revision each", "json", 30 * _DAY_MS)
-STATE: Final = Topic("minuted.minutes.state", "the folded minutes of a meeting", "json", -1, 4 * _MIB, compacted=True)
+STATE: Final = Topic(
+    "minuted.minutes.state", "the folded minutes of a meeting", "json", -1, 4 * _MIB, compacted=True
+)
 REVIEW: Final = Topic("minuted.review", "what a person should look at", "json", 90 * _DAY_MS)
 AUDIT: Final = Topic("minuted.audit", "every verdict", "json", -1)
-DEADLETTER: Final = Topic("minuted.deadletter", "what could not be read, with its bytes", "json", 7 * _DAY_MS, 8 * _MIB)
+DEADLETTER: Final = Topic(
+    "minuted.deadletter", "what could not be read, with its bytes", "json", 7 * _DAY_MS, 8 * _MIB
+)
 
 DEVICE_TOPICS: Final = (VIDEO, AUDIO, OCR, TRANSCRIPT, CONTROL)
 TOPICS: Final = (*DEVICE_TOPICS, TIMELINE, PARTIALS, MINUTES, STATE, REVIEW, AUDIT, DEADLETTER)
