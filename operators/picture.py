@@ -1,0 +1,100 @@
+"""Small picture features: a volume of cell averages per frame and square patches of a reduced frame.
+
+Rates chosen for one camera: five volumes a second (3 maps of 9x16 float16: 4,320 bytes a second) and one
+patch frame a second (32 patches of 16x16 bytes: 8,192 bytes a second), 12.5 KB a second together.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import cv2
+import numpy as np
+from numpy.typing import NDArray
+
+LUMA_WIDTH: Final = 160
+LUMA_HEIGHT: Final = 90
+"""Size of the small luma frame that everything here is computed from."""
+
+VOLUME_ROWS: Final = 9
+VOLUME_COLUMNS: Final = 16
+VOLUME_MAPS: Final = ("luma", "motion", "detail")
+"""Maps of one volume, in this order, each in 0..1:
+
+luma: mean brightness of the cell.
+motion: mean absolute change of brightness since the frame before, scaled to a change per 200 ms.
+detail: mean absolute difference between neighbouring pixels, which rises where somebody writes on a board.
+"""
+
+PATCH_SIDE: Final = 16
+PATCH_COLUMNS: Final = 8
+PATCH_ROWS: Final = 4
+PATCHES: Final = PATCH_COLUMNS * PATCH_ROWS
+
+VOLUME_PERIOD_NS: Final = 200_000_000
+PATCH_PERIOD_NS: Final = 1_000_000_000
+
+_CELL = LUMA_WIDTH // VOLUME_COLUMNS
+# Camera noise moves every pixel by a level or two; only what exceeds it counts as motion.
+_NOISE_LEVELS = 3.0
+
+Luma = NDArray[np.uint8]
+
+
+def small_luma(plane: NDArray[np.uint8]) -> Luma:
+    """Averages a luma plane of any shape (height, width) down to (90, 160), uint8."""
+    resized = cv2.resize(plane, (LUMA_WIDTH, LUMA_HEIGHT), interpolation=cv2.INTER_AREA)
+    return np.asarray(resized, dtype=np.uint8)
+
+
+def sharpness(plane: NDArray[np.uint8]) -> float:
+    """Variance of the Laplacian of a luma plane at half size; higher is sharper, no unit.
+
+    Source: Pech-Pacheco et al., "Diatom autofocusing in brightfield microscopy", 2000.
+    """
+    half = cv2.resize(plane, None, fx=0.5, fy=0.5, interpolation=cv2.INTER_AREA)
+    return float(cv2.Laplacian(half, cv2.CV_16S).var())
+
+
+def volume(luma: Luma, before: Luma | None, elapsed_ns: int) -> NDArray[np.float16]:
+    """Feature volume of one frame: shape (3, 9, 16) float16, maps as in `VOLUME_MAPS`.
+
+    `before` is the small luma of the frame `elapsed_ns` earlier; without one, motion is zero.
+    """
+    current = luma.astype(np.float32)
+    motion = np.zeros_like(current)
+    if before is not None and elapsed_ns > 0:
+        change = np.abs(current - before.astype(np.float32)) - _NOISE_LEVELS
+        scale = min(1.0, VOLUME_PERIOD_NS / elapsed_ns)
+        motion = np.maximum(change, 0.0) * scale
+    detail = np.zeros_like(current)
+    detail[:, 1:] += np.abs(np.diff(current, axis=1))
+    detail[1:, :] += np.abs(np.diff(current, axis=0))
+    maps = [_cells(each) for each in (current, motion, detail / 2)]
+    return (np.stack(maps) / 255.0).astype(np.float16)
+
+
+def patches(luma_plane: NDArray[np.uint8]) -> NDArray[np.uint8]:
+    """Patches of the frame reduced to 128x64: shape (32, 16, 16) uint8, row by row from the top left.
+
+    The frame is squeezed to 2:1, so that 32 patches cover it whole whatever its shape.
+    """
+    reduced = cv2.resize(
+        luma_plane, (PATCH_COLUMNS * PATCH_SIDE, PATCH_ROWS * PATCH_SIDE), interpolation=cv2.INTER_AREA
+    )
+    grid = np.asarray(reduced, dtype=np.uint8).reshape(PATCH_ROWS, PATCH_SIDE, PATCH_COLUMNS, PATCH_SIDE)
+    return np.ascontiguousarray(grid.transpose(0, 2, 1, 3)).reshape(PATCHES, PATCH_SIDE, PATCH_SIDE)
+
+
+def volume_bytes(features: NDArray[np.float16]) -> bytes:
+    """Payload of a VOLUME_F16 packet (width 16, height 9, channels 3): little-endian float16."""
+    return features.astype("<f2").tobytes()
+
+
+def patch_bytes(features: NDArray[np.uint8]) -> bytes:
+    """Payload of a PATCHES_U8 packet (width 16, height 16, channels 1): 32 patches of 256 bytes."""
+    return features.tobytes()
+
+
+def _cells(values: NDArray[np.float32]) -> NDArray[np.float32]:
+    return values.reshape(VOLUME_ROWS, _CELL, VOLUME_COLUMNS, _CELL).mean(axis=(1, 3))
