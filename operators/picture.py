@@ -6,6 +6,7 @@ patch frame a second (32 patches of 16x16 bytes: 8,192 bytes a second), 12.5 KB 
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Final
 
 import cv2
@@ -39,6 +40,40 @@ _CELL = LUMA_WIDTH // VOLUME_COLUMNS
 _NOISE_LEVELS = 3.0
 
 Luma = NDArray[np.uint8]
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeSettings:
+    """When two small frames show different pictures.
+
+    levels: least difference in brightness (0..255) for a pixel to count as changed.
+    min_changed: changed pixels, outside spots of pointer size, from which it is another picture.
+    pointer_side: spots up to this width and height are a mouse pointer and never a change.
+    """
+
+    levels: int = 12
+    min_changed: int = 14
+    pointer_side: int = 5
+
+
+def changed_pixels(a: Luma, b: Luma, settings: ChangeSettings, ignore: NDArray[np.bool_] | None = None) -> int:
+    """Number of pixels that differ between two small frames, or 0 where they show the same picture.
+
+    `a`, `b`: (90, 160) uint8. `ignore`: (90, 160) bool, areas that are not compared.
+    """
+    changed = (cv2.absdiff(a, b) > settings.levels).astype(np.uint8)
+    if ignore is not None:
+        changed[ignore] = 0
+    if int(np.count_nonzero(changed)) < settings.min_changed:
+        return 0
+    # Letters of one line come apart at this size; widening joins them, so that a line is one spot.
+    joined = cv2.dilate(changed, np.ones((3, 3), np.uint8))
+    _, labels, stats, _ = cv2.connectedComponentsWithStats(joined, connectivity=8)
+    limit = settings.pointer_side + 2
+    large = (stats[:, cv2.CC_STAT_WIDTH] > limit) | (stats[:, cv2.CC_STAT_HEIGHT] > limit)
+    large[0] = False
+    pixels = int(np.count_nonzero(changed[large[labels]]))
+    return pixels if pixels >= settings.min_changed else 0
 
 
 def small_luma(plane: NDArray[np.uint8]) -> Luma:

@@ -7,8 +7,10 @@ larger than its neighbours. A camera stream is decoded whole, because motion is 
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import chain
 from typing import Final, Literal
 
 import av
@@ -20,20 +22,21 @@ from numpy.typing import NDArray
 from operators.picture import (
     PATCH_PERIOD_NS,
     VOLUME_PERIOD_NS,
+    ChangeSettings,
     Luma,
+    changed_pixels,
     patches,
     sharpness,
     small_luma,
     volume,
 )
 from operators.picture_size import PictureError, check_size, h264_sizes, jpeg_size
-from operators.slides import SlideSettings, changed_pixels
 
 Role = Literal["slides", "camera"]
 
 _NANOSECONDS = Fraction(1, 1_000_000_000)
 _NEVER_NS: Final = -(2**63)
-_CHANGE: Final = SlideSettings()
+_CHANGE: Final = ChangeSettings()
 # A little less than the period, so that frames whose stamps jitter are not passed over.
 _CAMERA_SPACING_NS: Final = VOLUME_PERIOD_NS * 9 // 10
 
@@ -155,7 +158,7 @@ class PictureStream:
             self._hot_until_ns = timestamp_ns + self._settings.hot_ns
         self._decoder = None
         if timestamp_ns < self._hot_until_ns:
-            self._heat()
+            self._sample(self._heat())
         return [*found, key]
 
     def _look_back(self, key_luma: Luma) -> list[FrameFeatures]:
@@ -163,12 +166,11 @@ class PictureStream:
         if self._last is None:
             return []
         if self._decoder is not None:
-            return self._sample(_drain(self._decoder))
+            return self._sample(self._drain())
         if len(self._gop) < 2 or not changed_pixels(self._last.luma, key_luma, _CHANGE):
             return []
-        frames = self._heat()
         try:
-            return self._sample([*frames, *_drain(self._decoder)] if self._decoder else frames)
+            return self._sample(chain(self._heat(), self._drain()))
         except av.error.FFmpegError:
             # The key frame that asked for this look is whole; a damaged frame before it is not its fault.
             return []
@@ -188,13 +190,18 @@ class PictureStream:
             return []
         return self._sample(self._heat())
 
-    def _heat(self) -> list[av.VideoFrame]:
-        """Starts decoding every frame, from the last key frame on, until a quiet key frame comes."""
-        self._decoder = _decoder()
-        frames: list[av.VideoFrame] = []
+    def _heat(self) -> Iterator[av.VideoFrame]:
+        """Starts decoding every frame, from the last key frame on, until a quiet key frame comes.
+
+        One frame at a time: two seconds of 1080p frames at once would take 180 MB.
+        """
+        self._decoder = decoder = _decoder()
         for unit in self._gop:
-            frames += _decode(self._decoder, unit.data, unit.timestamp_ns)
-        return frames
+            yield from _decode(decoder, unit.data, unit.timestamp_ns)
+
+    def _drain(self) -> Iterator[av.VideoFrame]:
+        if self._decoder is not None:
+            yield from _drain(self._decoder)
 
     def _suspicious(self, size: int) -> bool:
         """Whether a coded frame is far larger than its neighbours were: something new came into view."""
@@ -202,7 +209,7 @@ class PictureStream:
         self._typical_bytes += 0.1 * (size - typical)
         return size > 2048 and size > 6 * typical
 
-    def _sample(self, frames: list[av.VideoFrame]) -> list[FrameFeatures]:
+    def _sample(self, frames: Iterable[av.VideoFrame]) -> list[FrameFeatures]:
         """Features of those frames that are far enough apart, each later than all before it."""
         found = []
         for frame in frames:

@@ -17,36 +17,47 @@ import numpy as np
 from numpy.typing import NDArray
 
 from models.slide_reader import TextLine
-from operators.picture import LUMA_HEIGHT, LUMA_WIDTH, VOLUME_COLUMNS, VOLUME_ROWS, Luma
+from operators.picture import (
+    LUMA_HEIGHT,
+    LUMA_WIDTH,
+    VOLUME_COLUMNS,
+    VOLUME_ROWS,
+    ChangeSettings,
+    Luma,
+    changed_pixels,
+)
 
 STATE_FORMAT: Final = 1
 
 _CELL = LUMA_WIDTH // VOLUME_COLUMNS
+_THUMB = 5
+_THUMB_LEVELS, _THUMB_SHARE = 16, 0.1
 _LIVE_OF, _LIVE_MIN = 6, 4
+_TRAIL_LIMIT = 40
+
 Mask = NDArray[np.bool_]
+Thumb = NDArray[np.uint8]
 
 
 @dataclass(frozen=True, slots=True)
 class SlideSettings:
-    """When a picture counts as a new slide. Pixels are those of the small frame (160x90).
+    """When a picture counts as a new slide.
 
-    change_levels: least difference in brightness (0..255) for a pixel to count as changed.
-    min_changed: changed pixels, outside spots of pointer size, from which a picture is another one.
-    pointer_side: spots up to this width and height are a mouse pointer and never a change.
+    change: what counts as another picture.
     settle_ns: how long a picture must stand still before it is read; fades and scrolling wait.
     sharpen_wait_ns: how long a picture may go on getting sharper before it is read anyway.
+    trail_ns: how far back the first frame of a slide is looked for once it stands still.
     activity_ns: spacing of the samples from which areas in constant motion are found.
     known_limit: slides remembered for flipping back, least recently shown go first.
     max_tries: readings asked for one slide when they fail.
     """
 
-    change_levels: int = 12
-    min_changed: int = 14
-    pointer_side: int = 5
+    change: ChangeSettings = ChangeSettings()
     settle_ns: int = 600_000_000
     sharpen_wait_ns: int = 3_000_000_000
+    trail_ns: int = 5_000_000_000
     activity_ns: int = 400_000_000
-    known_limit: int = 32
+    known_limit: int = 24
     max_tries: int = 2
 
     def __post_init__(self) -> None:
@@ -103,29 +114,6 @@ class _Known:
     tries: int = 1
 
 
-def changed_pixels(
-    a: Luma, b: Luma, settings: SlideSettings, ignore: Mask | None = None
-) -> int:
-    """Number of small-frame pixels that differ between two pictures, pointer-sized spots left out.
-
-    `a`, `b`: (90, 160) uint8. `ignore`: (90, 160) bool, areas that are not compared.
-    """
-    changed = (cv2.absdiff(a, b) > settings.change_levels).astype(np.uint8)
-    if ignore is not None:
-        changed[ignore] = 0
-    if int(np.count_nonzero(changed)) < settings.min_changed:
-        return 0
-    # Letters of one line come apart at this size; widening joins them, so that a line is one spot.
-    joined = cv2.dilate(changed, np.ones((3, 3), np.uint8))
-    count, labels, stats, _ = cv2.connectedComponentsWithStats(joined, connectivity=8)
-    limit = settings.pointer_side + 2
-    large = (stats[:, cv2.CC_STAT_WIDTH] > limit) | (stats[:, cv2.CC_STAT_HEIGHT] > limit)
-    large[0] = False
-    if count < 2 or not large.any():
-        return 0
-    return int(np.count_nonzero(changed[large[labels]]))
-
-
 class SlideWatcher:
     """Follows one stream. The caller feeds frames in time order and hands readings back in order."""
 
@@ -134,6 +122,8 @@ class SlideWatcher:
         self._known: list[_Known] = []
         self._current: _Known | None = None
         self._pending: _Pending | None = None
+        # Thumbnails since the picture left the current slide, to find where the next one really began.
+        self._trail: list[tuple[int, Thumb]] = []
         self._last_text: str | None = None
         self._activity_luma: Luma | None = None
         self._activity_ns = 0
@@ -145,7 +135,9 @@ class SlideWatcher:
         live = self._live_mask()
         if self._current is not None and self._same(self._current.luma, luma, live):
             self._pending = None
+            self._trail.clear()
             return []
+        self._follow(timestamp_ns, luma)
         pending = self._pending
         if pending is None or timestamp_ns < pending.seen_ns or not self._same(pending.luma, luma, live):
             self._pending = _Pending(timestamp_ns, timestamp_ns, luma.copy(), sharpness)
@@ -156,7 +148,9 @@ class SlideWatcher:
         if stood_ns < self._settings.settle_ns or (rising and stood_ns < self._settings.sharpen_wait_ns):
             return []
         self._pending = None
-        return self._settle(pending.start_ns, timestamp_ns, luma, live)
+        start_ns = self._first_seen(luma, pending.start_ns)
+        self._trail.clear()
+        return self._settle(start_ns, timestamp_ns, luma, live)
 
     def read(self, frame_ns: int, lines: Sequence[TextLine]) -> list[Slide]:
         """Takes the reading of the candidate with this `frame_ns`; gives the slides whose text it is.
@@ -192,8 +186,7 @@ class SlideWatcher:
     def open_since_ns(self) -> int | None:
         """Start of the earliest slide that has no text yet; the stream's mark must not pass it."""
         starts = [start for entry in self._known for start in entry.waiting]
-        if self._pending is not None:
-            starts.append(self._pending.start_ns)
+        starts += [stamp for stamp, _ in self._trail[:1]]
         return min(starts, default=None)
 
     @property
@@ -205,10 +198,29 @@ class SlideWatcher:
             if entry.lines is None and entry.waiting
         )
 
+    def _follow(self, timestamp_ns: int, luma: Luma) -> None:
+        if self._trail and timestamp_ns < self._trail[-1][0]:
+            self._trail.clear()
+        self._trail.append((timestamp_ns, _thumb(luma)))
+        oldest_ns = timestamp_ns - self._settings.trail_ns
+        self._trail = [each for each in self._trail[-_TRAIL_LIMIT:] if each[0] >= oldest_ns]
+
+    def _first_seen(self, luma: Luma, start_ns: int) -> int:
+        """Walks back from the settled picture over frames that are nearly the same.
+
+        A picture that only gets sharper, or a moving face in a corner, has begun before it stood still.
+        """
+        final = _thumb(luma).astype(np.int16)
+        for stamp, thumb in reversed(self._trail):
+            if (np.abs(final - thumb) > _THUMB_LEVELS).mean() > _THUMB_SHARE:
+                break
+            start_ns = min(start_ns, stamp)
+        return start_ns
+
     def _settle(self, start_ns: int, frame_ns: int, luma: Luma, live: Mask) -> list[SlideEvent]:
         entry = next((each for each in reversed(self._known) if self._same(each.luma, luma, live)), None)
         if entry is None:
-            entry = _Known(luma.copy(), frame_ns, waiting=[start_ns])
+            entry = _Known(_coarse(luma), frame_ns, waiting=[start_ns])
             self._known.append(entry)
             self._current = entry
             self._forget_oldest()
@@ -242,7 +254,7 @@ class SlideWatcher:
             self._known.remove(entry)
 
     def _same(self, a: Luma, b: Luma, live: Mask) -> bool:
-        return changed_pixels(a, b, self._settings, live) < self._settings.min_changed
+        return changed_pixels(a, b, self._settings.change, live) == 0
 
     def _note_activity(self, timestamp_ns: int, luma: Luma) -> None:
         """Keeps six yes/no samples per cell of whether it moved, to find video tiles."""
@@ -250,7 +262,7 @@ class SlideWatcher:
         if before is not None and 0 <= timestamp_ns - self._activity_ns < self._settings.activity_ns:
             return
         if before is not None:
-            moved = cv2.absdiff(before, luma) > self._settings.change_levels
+            moved = cv2.absdiff(before, luma) > self._settings.change.levels
             cells = moved.reshape(VOLUME_ROWS, _CELL, VOLUME_COLUMNS, _CELL).any(axis=(1, 3))
             # A change of most of the picture is another slide or a fade and tells nothing about tiles.
             if cells.mean() < 0.5:
@@ -273,6 +285,7 @@ class SlideWatcher:
             "pending": None
             if pending is None
             else [pending.start_ns, pending.seen_ns, _pack(pending.luma), pending.sharpness],
+            "trail": [[stamp, thumb.tobytes()] for stamp, thumb in self._trail],
             "last_text": self._last_text,
             "activity": None if self._activity_luma is None else _pack(self._activity_luma),
             "activity_ns": self._activity_ns,
@@ -290,6 +303,7 @@ class SlideWatcher:
         if state["pending"] is not None:
             start_ns, seen_ns, luma, sharpness = state["pending"]
             watcher._pending = _Pending(start_ns, seen_ns, _unpack(luma), sharpness)
+        watcher._trail = [(stamp, _thumb_from(data)) for stamp, data in state["trail"]]
         watcher._last_text = state["last_text"]
         watcher._activity_luma = None if state["activity"] is None else _unpack(state["activity"])
         watcher._activity_ns = state["activity_ns"]
@@ -311,6 +325,21 @@ def _known_from(state: list[Any]) -> _Known:
         restored = tuple(TextLine(text, (box[0], box[1], box[2], box[3]), confidence)
                          for text, box, confidence in lines)  # fmt: skip
     return _Known(_unpack(luma), frame_ns, restored, list(waiting), tries)
+
+
+def _thumb(luma: Luma) -> Thumb:
+    """Thumbnail of shape (18, 32), uint8."""
+    size = (LUMA_WIDTH // _THUMB, LUMA_HEIGHT // _THUMB)
+    return np.asarray(cv2.resize(luma, size, interpolation=cv2.INTER_AREA), np.uint8)
+
+
+def _thumb_from(data: bytes) -> Thumb:
+    return np.frombuffer(data, np.uint8).reshape(LUMA_HEIGHT // _THUMB, LUMA_WIDTH // _THUMB)
+
+
+def _coarse(luma: Luma) -> Luma:
+    """Brightness in steps of four: a third smaller in the state, and far below what counts as a change."""
+    return (luma & 0xFC) | 2
 
 
 def _pack(luma: Luma) -> bytes:
