@@ -43,7 +43,8 @@ Sha256 = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
 class Message(BaseModel):
     """A JSON message of the contract: frozen, unknown fields ignored so that newer writers do no harm."""
 
-    model_config = ConfigDict(frozen=True, extra="ignore", ser_json_inf_nan="null")
+    # The strings below fields become descriptions in the JSON Schema.
+    model_config = ConfigDict(frozen=True, extra="ignore", use_attribute_docstrings=True)
 
     def to_bytes(self) -> bytes:
         """Canonical bytes: fields in declared order, UTF-8, no spaces; same value, same bytes."""

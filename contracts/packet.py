@@ -42,7 +42,7 @@ import struct
 import unicodedata
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Final, Literal
+from typing import Final, Literal, get_args
 
 import google_crc32c
 import numpy as np
@@ -119,6 +119,7 @@ _KINDS: Final = {
 """The allowed combinations by their three header bytes: one lookup checks and converts all three."""
 
 Reason = Literal["magic", "version", "truncated", "crc", "too_large", "bad_id", "unknown_codec", "bad_field"]
+REASONS: Final[tuple[Reason, ...]] = get_args(Reason)
 
 
 class PacketError(ValueError):
