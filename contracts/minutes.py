@@ -239,7 +239,8 @@ class AuditEntry(Message):
     sequence: Count
     stage: Stage
     item_id: Name
-    section: Section
+    section: Section | Literal["summary"]
+    """``summary``: the verdict on the summary as a whole; ``item_id`` is ``summary`` too."""
     verdict: Literal["pass", "repaired", "fallback", "review", "withheld", "withdrawn", "person"]
     checks: Annotated[dict[Line, bool], Field(max_length=1_000)]
     actions: Annotated[tuple[Line, ...], Field(max_length=1_000)]
