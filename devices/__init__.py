@@ -1,0 +1,1 @@
+"""Everything before Kafka: readers of files, the publisher, rooms and their acoustics."""

@@ -1,0 +1,399 @@
+"""What an input is: files and folders a person names become the streams of one meeting.
+
+Sound and video files, folders of pictures, transcripts (``.vtt .srt .jsonl``), speaker turns (``.rttm``),
+or one folder that is a room: one file for each device and perhaps a ``room.json``.
+"""
+
+import datetime
+import re
+import unicodedata
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Final, Literal
+
+from contracts.messages import (
+    AnyControl,
+    AttendeeInfo,
+    Calibration,
+    ChannelSpeaker,
+    MeetingStarted,
+    SpeakerTurn,
+    SpeakerTurns,
+)
+from contracts.packet import MAX_ID_BYTES, Modality
+
+from .media import MEDIA_SUFFIXES, SoundSettings, SoundSource, probe
+from .pictures import PICTURE_SUFFIXES, PictureSource, is_picture_folder, natural_order
+from .room import ROOM_FILE, RoomDevice, RoomFile, read_room
+from .streams import InputError, Problem, Source, Stream, merged
+from .transcripts import TRANSCRIPT_SUFFIXES, Turn, is_timeline, read_transcript, read_turns
+from .video import VideoSettings, VideoSource
+
+TURNS_SUFFIX: Final = ".rttm"
+_NOT_INPUTS: Final = frozenset({".json", ".md", ".txt", ".yaml", ".yml", ".toml", ".csv", ".log", ""})
+"""Endings that a room folder may hold beside its devices; passed over in silence."""
+_SLIDE_WORDS: Final = re.compile(r"slide|screen|present|share|deck|projector|beamer", re.IGNORECASE)
+_DAY_IN_NAME: Final = re.compile(r"(?<!\d)((?:19|20)\d\d)([-_.]?)(\d\d)\2(\d\d)(?!\d)")
+MAX_STREAMS: Final = 64
+
+
+@dataclass(frozen=True, slots=True)
+class InputSettings:
+    """How media are cut and coded when they become packets."""
+
+    sound: SoundSettings = field(default_factory=SoundSettings)
+    video: VideoSettings = field(default_factory=VideoSettings)
+
+
+@dataclass(frozen=True, slots=True)
+class Room:
+    """The streams of one meeting and what is to be said before them."""
+
+    meeting_id: str
+    control: tuple[AnyControl, ...]
+    streams: tuple[Stream, ...]
+    start_ns: int = 0
+    """Timeline time of the files' zero; 0 where nobody said when the recording was made."""
+    start_known: bool = False
+    timeline: Path | None = None
+    """The journal of a meeting instead of streams: nothing is left to perceive."""
+    problems: list[Problem] = field(default_factory=list, compare=False)
+    """What a person should know; grows while streams are read."""
+
+    @property
+    def duration_ns(self) -> int | None:
+        """Length of the longest stream as far as the files say, None where none says."""
+        return max((s.duration_ns for s in self.streams if s.duration_ns is not None), default=None)
+
+
+@dataclass(slots=True)
+class _Device:
+    """One input file (or folder of pictures) on its way to streams."""
+
+    name: str
+    path: Path
+    sources: dict[Modality, Source] = field(default_factory=dict)
+    duration_ns: int | None = None
+    shift_ns: int = 0
+    recorded: datetime.date | None = None
+
+
+def open_inputs(
+    paths: Sequence[Path],
+    *,
+    title: str | None = None,
+    date: datetime.date | None = None,
+    attendees: Sequence[str] = (),
+    meeting_id: str | None = None,
+    start_ns: int | None = None,
+    speech_source: Literal["sound", "transcript"] | None = None,
+    settings: InputSettings | None = None,
+) -> Room:
+    """The room that the inputs make; reads headers and transcripts, media only when their streams are read.
+
+    What is given here wins over ``room.json``. Without ``start_ns`` and a room that knows its start, the
+    timeline begins at 0. The date falls back to one in a file's name, then to the recorder's.
+
+    Raises:
+        InputError: an input does not exist, or nothing in the inputs can be read. One bad file among good
+            ones is told in ``problems``.
+    """
+    if not paths:
+        raise InputError("", "no input given")
+    for path in paths:
+        if not path.exists():
+            raise InputError(path, "file not found")
+    timelines = [p for p in paths if p.is_file() and p.suffix.lower() == ".jsonl" and is_timeline(p)]
+    if timelines:
+        if len(paths) > 1:
+            raise InputError(timelines[0], "the log of a meeting holds all of it and goes alone")
+        return Room(meeting_id or meeting_id_of(timelines[0].stem), (), (), timeline=timelines[0])
+    return _Opening(paths, settings or InputSettings()).room(
+        title, date, tuple(attendees), meeting_id, start_ns, speech_source
+    )
+
+
+class _Opening:
+    """Opens the inputs of one room one after the other and collects what is wrong with some of them."""
+
+    def __init__(self, paths: Sequence[Path], settings: InputSettings) -> None:
+        self.problems: list[Problem] = []
+        self._settings = settings
+        self._first = paths[0]
+        rooms = [path for path in paths if path.is_dir() and not is_picture_folder(path)]
+        if rooms and len(paths) > 1:
+            raise InputError(rooms[0], "a room folder goes alone, not with other inputs")
+        self._folder = rooms[0] if rooms else None
+        self._info = (
+            read_room(self._folder, self._noting(self._folder / ROOM_FILE)) if self._folder else RoomFile()
+        )
+        self._devices: list[_Device] = []
+        self._turns: list[tuple[Path, tuple[Turn, ...]]] = []
+        errors: list[InputError] = []
+        for name, path, told in self._wanted(paths):
+            try:
+                self._open(name, path, told)
+            except InputError as error:
+                errors.append(error)
+                self.problems.append(Problem(error.path, error.what))
+        if not self._devices:
+            if errors:
+                raise errors[0]
+            if self._turns:
+                raise InputError(self._turns[0][0], "speaker turns need the sound they belong to beside them")
+            raise InputError(self._first, "nothing in this folder is a sound, video, picture or transcript")
+
+    def _noting(self, path: Path) -> "_Noting":
+        return _Noting(path, self.problems)
+
+    def _wanted(self, paths: Sequence[Path]) -> list[tuple[str | None, Path, RoomDevice]]:
+        """Device name where the room tells one, file, and what the room tells about it."""
+        if self._folder is None:
+            return [(None, path, RoomDevice()) for path in paths]
+        folder, wanted = self._folder, []
+        files = [
+            path for path in sorted(folder.iterdir(), key=natural_order) if not path.name.startswith(".")
+        ]
+        told = {
+            (folder / info.file).resolve(): (name, info)
+            for name, info in self._info.devices.items()
+            if info.file
+        }
+        stems = {name: info for name, info in self._info.devices.items() if not info.file}
+        pictures = [path for path in files if path.is_file() and path.suffix.lower() in PICTURE_SUFFIXES]
+        for path in files:
+            name, info = told.pop(path.resolve(), (None, None))
+            if info is None and path.stem in stems:
+                name, info = path.stem, stems[path.stem]
+            if path.is_dir():
+                if info is not None or is_picture_folder(path):
+                    wanted.append((name, path, info or RoomDevice()))
+            elif info is not None or (path.suffix.lower() not in _NOT_INPUTS and path not in pictures):
+                wanted.append((name, path, info or RoomDevice()))
+        if pictures:
+            wanted.append(
+                ("slides" if "slides" not in self._info.devices else None, folder, RoomDevice(role="slides"))
+            )
+        for path, (name, info) in told.items():
+            wanted.append((name, path, info))
+        return wanted
+
+    def _open(self, name: str | None, path: Path, told: RoomDevice) -> None:
+        if not path.exists():
+            raise InputError(path, f"file not found, though {ROOM_FILE} names it")
+        suffix, note = path.suffix.lower(), self._noting(path)
+        if suffix == TURNS_SUFFIX and path.is_file():
+            self._turns.append((path, read_turns(path, note)))
+            return
+        device = _Device(self._unused(device_id_of(name or path.stem or path.name)), path)
+        device.shift_ns = round(told.start_s * 10**9)
+        if path.is_dir() or suffix in PICTURE_SUFFIXES:
+            pictures = PictureSource.of(path, self._settings.video, note)
+            device.sources[Modality.VIDEO], device.duration_ns = pictures, pictures.duration_ns
+        elif suffix in TRANSCRIPT_SUFFIXES:
+            lines = read_transcript(path, note)
+            device.sources[Modality.TRANSCRIPT], device.duration_ns = lines, lines.duration_ns
+        else:
+            self._open_media(device, told)
+        self._devices.append(device)
+
+    def _open_media(self, device: _Device, told: RoomDevice) -> None:
+        if device.path.suffix.lower() not in MEDIA_SUFFIXES and device.path.stat().st_size == 0:
+            raise InputError(device.path, "empty file")
+        info = probe(device.path)
+        for what in info.notes:
+            self.problems.append(Problem(device.path, what))
+        device.duration_ns, device.recorded = info.duration_ns, info.recorded
+        mapped = sum(entry.device == device.name for entry in self._info.channel_map)
+        if info.picture is not None and told.modality in (None, "video"):
+            device.sources[Modality.VIDEO] = VideoSource(
+                device.path, info.picture, self._settings.video, info.duration_ns
+            )
+        if info.sound is not None and told.modality in (None, "audio"):
+            device.sources[Modality.AUDIO] = SoundSource(
+                device.path, info.sound, self._settings.sound, info.duration_ns, keep_channels=mapped > 2
+            )
+        if not device.sources:
+            raise InputError(device.path, f"has no {told.modality}, though {ROOM_FILE} says so")
+
+    def _unused(self, name: str) -> str:
+        used = {device.name for device in self._devices}
+        number, candidate = 1, name
+        while candidate in used:
+            number += 1
+            candidate = _shortened(name, MAX_ID_BYTES - len(f"-{number}")) + f"-{number}"
+        return candidate
+
+    def room(
+        self,
+        title: str | None,
+        date: datetime.date | None,
+        attendees: tuple[str, ...],
+        meeting_id: str | None,
+        start_ns: int | None,
+        speech_source: Literal["sound", "transcript"] | None,
+    ) -> Room:
+        info = self._info
+        if start_ns is None:
+            start_ns = info.begins_ns
+        begins_ns = start_ns or 0
+        meeting = meeting_id or info.meeting_id or meeting_id_of(self._first.resolve().stem)
+        streams = self._streams(meeting, begins_ns)
+        kinds = {stream.modality for stream in streams}
+        only_text = Modality.TRANSCRIPT in kinds and Modality.AUDIO not in kinds
+        started = MeetingStarted(
+            meeting_id=meeting,
+            start_ns=begins_ns,
+            title=(title or info.title or self._first.resolve().stem)[:200],
+            date=date or info.meeting_date or self._day(),
+            attendees=tuple(AttendeeInfo(name=name) for name in attendees)
+            or tuple(AttendeeInfo(name=a.name, speaker=a.speaker, role=a.role) for a in info.attendees),
+            channel_map=self._channel_map(),
+            agenda=info.agenda,
+            key_topics=info.key_topics,
+            slide_devices=self._slide_devices(),
+            streams=tuple(stream.name for stream in streams),
+            tai_utc_offset_s=info.tai_utc_offset_s,
+            speech_source=speech_source or info.speech_source or ("transcript" if only_text else "sound"),
+        )
+        control: tuple[AnyControl, ...] = (
+            started,
+            *self._calibrations(meeting),
+            *self._speaker_turns(meeting, begins_ns),
+        )
+        return Room(meeting, control, streams, begins_ns, start_ns is not None, None, self.problems)
+
+    def _streams(self, meeting: str, start_ns: int) -> tuple[Stream, ...]:
+        streams = [
+            Stream(
+                meeting, device.name, modality, source, device.path, start_ns + device.shift_ns,
+                device.duration_ns, problems=self.problems,
+            )
+            for device in self._devices
+            for modality, source in device.sources.items()
+        ]  # fmt: skip
+        if len(streams) > MAX_STREAMS:
+            raise InputError(self._first, f"{len(streams)} streams; a meeting has at most {MAX_STREAMS}")
+        longest_ns = max(
+            (s.duration_ns or 0 for s in streams if not isinstance(s.source, PictureSource)), default=0
+        )
+        return tuple(
+            replace(
+                s, source=s.source.lasting(longest_ns), duration_ns=s.source.lasting(longest_ns).duration_ns
+            )
+            if isinstance(s.source, PictureSource)
+            else s
+            for s in streams
+        )
+
+    def _channel_map(self) -> tuple[ChannelSpeaker, ...]:
+        """The room's channel map as far as its devices are there."""
+        there = {device.name for device in self._devices}
+        missing = sorted({entry.device for entry in self._info.speakers()} - there)
+        if missing:
+            names = ", ".join(missing)
+            self.problems.append(
+                Problem(Path(ROOM_FILE), f"the channel map names devices that are not there: {names}")
+            )
+        return tuple(entry for entry in self._info.speakers() if entry.device in there)
+
+    def _slide_devices(self) -> tuple[str, ...]:
+        """Video devices that the room calls slides; where it says nothing, those named like slides."""
+        video = [device for device in self._devices if Modality.VIDEO in device.sources]
+        told = {
+            name for name, info in self._info.devices.items() if info.role and _SLIDE_WORDS.search(info.role)
+        }
+        named = [
+            d.name for d in video if d.name in told or isinstance(d.sources[Modality.VIDEO], PictureSource)
+        ]
+        if not named and not any(
+            d.name in self._info.devices and self._info.devices[d.name].role for d in video
+        ):
+            named = [d.name for d in video if _SLIDE_WORDS.search(d.name)]
+        return tuple(named[:16])
+
+    def _calibrations(self, meeting: str) -> list[Calibration]:
+        return [Calibration(meeting_id=meeting, **entry.model_dump()) for entry in self._info.calibration]
+
+    def _speaker_turns(self, meeting: str, start_ns: int) -> list[SpeakerTurns]:
+        """Turns go to the sound whose name the file or its lines bear, else to the only sound there is."""
+        sounds = {d.name: d for d in self._devices if Modality.AUDIO in d.sources}
+        result: list[SpeakerTurns] = []
+        for path, turns in self._turns:
+            names = {turn.recording for turn in turns}
+            by_name = [d for d in sounds.values() if d.path.stem == path.stem] or [
+                d for d in sounds.values() if d.path.stem in names
+            ]
+            device = by_name[0] if by_name else next(iter(sounds.values())) if len(sounds) == 1 else None
+            if device is None:
+                self.problems.append(Problem(path, "speaker turns of no sound file that is here, left out"))
+                continue
+            if len(names) > 1 and device.path.stem in names:
+                turns = tuple(turn for turn in turns if turn.recording == device.path.stem)
+            if len(turns) > 20_000:
+                self.problems.append(Problem(path, f"{len(turns)} speaker turns; the first 20,000 are used"))
+            zero_ns = start_ns + device.shift_ns
+            spoken = tuple(
+                SpeakerTurn(start_ns=zero_ns + t.start_ns, end_ns=zero_ns + t.end_ns, speaker=t.speaker)
+                for t in turns[:20_000]
+            )
+            result.append(SpeakerTurns(meeting_id=meeting, device=device.name, turns=spoken))
+        return result
+
+    def _day(self) -> datetime.date | None:
+        for path in (self._first, *(device.path for device in self._devices)):
+            if (day := day_in_name(path.name)) is not None:
+                return day
+        return next((device.recorded for device in self._devices if device.recorded is not None), None)
+
+
+@dataclass(frozen=True, slots=True)
+class _Noting:
+    """Collects what is noticed about one input."""
+
+    path: Path
+    problems: list[Problem]
+
+    def __call__(self, what: str) -> None:
+        self.problems.append(Problem(self.path, what))
+
+
+def day_in_name(name: str) -> datetime.date | None:
+    """The date that a recorder put into a file's name: ``GMT20240506-140012``, ``2024-05-06 14-00-12``."""
+    for match in _DAY_IN_NAME.finditer(name):
+        try:
+            return datetime.date(int(match[1]), int(match[3]), int(match[4]))
+        except ValueError:
+            continue
+    return None
+
+
+def meeting_id_of(name: str) -> str:
+    """Meeting id made of a file's or folder's name: lower case, joined by ``-``, NFC, at most 64 bytes."""
+    words = re.findall(r"[^\W_]+", unicodedata.normalize("NFC", name).lower())
+    return _shortened("-".join(words), MAX_ID_BYTES) or "meeting"
+
+
+def device_id_of(name: str) -> str:
+    """Device id made of a file's name: NFC, no slashes or control characters, at most 64 bytes."""
+    text = "".join(c if unicodedata.category(c)[0] != "C" and c != "/" else "-" for c in name)
+    return _shortened(unicodedata.normalize("NFC", text).strip(), MAX_ID_BYTES) or "device"
+
+
+def _shortened(text: str, size: int) -> str:
+    """The text cut to at most ``size`` bytes of UTF-8, between characters."""
+    cut = text.encode("utf-8")[:size].decode("utf-8", "ignore")
+    return unicodedata.normalize("NFC", cut).strip("- ") if cut != text else text
+
+
+__all__ = [
+    "InputError",
+    "InputSettings",
+    "Problem",
+    "Room",
+    "Stream",
+    "meeting_id_of",
+    "merged",
+    "open_inputs",
+]
