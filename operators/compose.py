@@ -1,0 +1,165 @@
+"""Writing: item texts out of the words that were said, and the summary of a meeting."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+
+from operators.language.dates import DuePhrase
+from operators.language.text import STOP, Clause, Token, clauses_of, expand, stems
+from operators.language.words import words_in
+from operators.understand_state import State, Telling
+from operators.understand_types import DraftItem, MeetingContext, Quote, SummarySentence
+
+MAX_SUMMARY_WORDS = 160
+MAX_ITEM_WORDS = 32
+
+_LEADING = words_in("""
+    just also then now quickly definitely certainly personally please so okay right well and but
+    actually maybe yes no fine good all simply really still probably oh that's great
+""")
+_TRAILING = words_in("""
+    okay please yes right then sorry too though actually really now yeah and so but or because
+    with for by on at in to the a an of anyway mind alright ok yep honestly is are maybe until
+    till before if when which who as i you we they
+""")
+_ASIDE = re.compile(
+    r"^(?:they|it is|it has|i am|i have|i know|i think|he|she|that is|you know|"
+    r"you see|so that|because|if you|okay|yes|"
+    r"i mean|but|honestly|no|then i|and then i know|would you|could you|will you|can you|is that|"
+    r"as you know|please|all right|for the love|we are|you are|so)\b"
+)
+_PRONOUN = words_in("""
+    it that this them him her those these one there they he she everything
+""")
+
+
+def task_tokens(clause: Clause, span: tuple[int, int] | None, dues: Sequence[DuePhrase]) -> tuple[Token, ...]:
+    """Words of the task without time phrases, asides and empty ends."""
+    first, last = span or (0, len(clause.norm))
+    tokens = list(clause.between(first, last))
+    timed = {t.first for due in dues for t in clause.between(due.first, due.last)}
+    tokens = [t for t in _until_aside(tokens) if t.first not in timed]
+    return tuple(_trim(tokens))[:MAX_ITEM_WORDS]
+
+
+def _until_aside(tokens: list[Token]) -> list[Token]:
+    """Cut where the speaker turns to a remark after a comma (*..., they like me there*)."""
+    for place, token in enumerate(tokens[:-1]):
+        if (
+            token.comma
+            and place >= 2
+            and _ASIDE.match(" ".join(expand(t.text) for t in tokens[place + 1 : place + 5]))
+        ):
+            return tokens[: place + 1]
+    return tokens
+
+
+def _trim(tokens: list[Token]) -> list[Token]:
+    while tokens and (
+        tokens[0].low in _LEADING or (tokens[0].person and len(tokens) > 1 and tokens[0].comma)
+    ):
+        tokens = tokens[1:]
+    while tokens and tokens[-1].low in _TRAILING:
+        tokens = tokens[:-1]
+    if len(tokens) > 2 and tokens[-1].person and tokens[-2].comma:
+        tokens = tokens[:-1]
+    return tokens
+
+
+def sentence(tokens: Iterable[Token]) -> str:
+    """Tokens as a sentence: commas where they were, first letter large."""
+    parts: list[str] = []
+    tokens = list(tokens)
+    for place, token in enumerate(tokens):
+        comma = token.comma and place + 1 < len(tokens)
+        stop = token.ends_clause and place + 1 < len(tokens) and not comma
+        parts.append(token.text + ("," if comma else ";" if stop else ""))
+    text = re.sub(r"\bi\b(?=['’ ]|$)", "I", " ".join(parts)).strip(" ,;")
+    return text[:1].upper() + text[1:]
+
+
+def says_little(tokens: Sequence[Token]) -> bool:
+    """Whether the words need those before them to be understood (*do that*, *ask them*)."""
+    content = [t for t in tokens if not t.person and any(w not in STOP for w in expand(t.text).split())]
+    if any(t.low in _PRONOUN for t in tokens):
+        return len(content) <= 1
+    return len(content) == 0
+
+
+def question_text(clause: Clause, span: tuple[int, int] | None) -> str:
+    """A question as it was asked, with a question mark."""
+    first, last = span or (0, len(clause.norm))
+    tokens = _trim(list(clause.between(first, last)))[: MAX_ITEM_WORDS + 8]
+    return sentence(tokens).rstrip("?.! ") + "?" if tokens else ""
+
+
+def with_antecedent(text: str, antecedent: Sequence[Token]) -> str:
+    """An item that needs the words before it: both, the matter first."""
+    before = sentence(_trim(list(antecedent))[:18])
+    if not before:
+        return text
+    return f"{before}: {text[:1].lower() + text[1:] if not text.startswith('I ') else text}"
+
+
+def clean(text: str, limit: int = 30) -> str:
+    """An utterance as a sentence of the summary: fillers and stutters out, at most ``limit`` words."""
+    tokens = [t for clause in clauses_of(text) for t in clause.tokens]
+    if len(tokens) > limit:
+        tokens = tokens[:limit]
+    body = sentence(_trim(tokens))
+    return body + "." if body else ""
+
+
+def summary(state: State, context: MeetingContext, items: Sequence[DraftItem]) -> tuple[SummarySentence, ...]:
+    """What the meeting was about, in its own words, at most 160 words.
+
+    Decisions first, then for each key topic (or item of the agenda) that was discussed and is not
+    yet mentioned the best sentence said about it, then what else weighs most. Empty only when
+    nothing was said.
+    """
+    out: list[SummarySentence] = []
+    used: set[str] = set()
+    room = MAX_SUMMARY_WORDS
+
+    def add(text: str, evidence: tuple[Quote, ...]) -> None:
+        nonlocal room
+        length = len(text.split())
+        key = " ".join(sorted(stems(text.lower())))
+        if text and length <= room and key not in used and evidence:
+            used.add(key)
+            out.append(SummarySentence(text, evidence))
+            room -= length
+
+    said = list(state.told)
+    settled = [i for i in items if i.kind == "decision" and not i.withdrawn]
+    topics = [stems(t.lower()) for t in (context.key_topics or context.agenda)]
+    for item in sorted(settled, key=lambda i: -i.confidence)[:5]:
+        add(item.text.rstrip(".") + ".", item.evidence[:3])
+    for topic in topics:
+        if not topic or any(len(topic & stems(s.text.lower())) * 2 >= len(topic) for s in out):
+            continue
+        best = max(said, key=lambda t: (_about(topic, t), t.weight, -t.index), default=None)
+        if best is not None and _about(topic, best) * 2 >= len(topic):
+            add(clean(best.text, 26), (best.quote,))
+    frequency: dict[str, int] = {}
+    for telling in said:
+        for stem_ in telling.stems:
+            frequency[stem_] = frequency.get(stem_, 0) + 1
+    for telling in sorted(said, key=lambda t: (-_weight(t, frequency), t.index)):
+        if len(out) >= max(4, len(settled) + len(topics)):
+            break
+        add(clean(telling.text, 26), (telling.quote,))
+    if not out and said:
+        add(clean(said[0].text, 26), (said[0].quote,))
+    place = {t.quote.utterance_id: t.index for t in said}
+    return tuple(sorted(out, key=lambda s: place.get(s.evidence[0].utterance_id, -1)) if not settled else out)
+
+
+def _about(topic: frozenset[str], telling: Telling) -> int:
+    return len(topic & telling.stems)
+
+
+def _weight(telling: Telling, frequency: dict[str, int]) -> float:
+    shared = sum(frequency[s] - 1 for s in telling.stems)
+    return telling.weight + shared / (1 + len(telling.stems))

@@ -1,0 +1,274 @@
+"""Due dates in words: finding the phrase and working out the day, or leaving it open.
+
+A phrase with two usual readings (*next Friday*, *the end of next week*) has no date: its words are
+kept and a person decides.
+"""
+
+from __future__ import annotations
+
+import calendar
+import datetime as dt
+import re
+from dataclasses import dataclass
+
+from operators.language.words import in_order
+
+_DAYS = {d: i for i, d in enumerate(in_order("monday tuesday wednesday thursday friday saturday sunday"))}
+_MONTH_NAMES = in_order("""
+    january february march april may june july august september october november december
+""")
+_MONTHS = {m: i + 1 for i, m in enumerate(_MONTH_NAMES)}
+_NUMBER_WORDS = in_order("""
+    zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen
+    seventeen eighteen nineteen twenty
+""")
+_SMALL = {w: i for i, w in enumerate(_NUMBER_WORDS)}
+_ORDINAL_WORDS = in_order("""
+    first second third fourth fifth sixth seventh eighth ninth tenth eleventh twelfth thirteenth fourteenth
+    fifteenth sixteenth seventeenth eighteenth nineteenth twentieth
+""")
+_ORDINALS = {w: i + 1 for i, w in enumerate(_ORDINAL_WORDS)}
+_ORDINALS |= {f"twenty{gap}{w}": 21 + i for i, w in enumerate(_ORDINAL_WORDS[:9]) for gap in (" ", "-")}
+_ORDINALS |= {"thirtieth": 30, "thirty first": 31, "thirty-first": 31}
+
+_DAY = r"(?:monday|tuesday|wednesday|thursday|friday|saturday|sunday)s?"
+_MONTH = rf"(?:{'|'.join(_MONTHS)})"
+_ORD = r"(?:\d{1,2}(?:st|nd|rd|th)|" + "|".join(sorted(_ORDINALS, key=len, reverse=True)) + ")"
+_NUM = r"(?:\d{1,3}|a couple of|a few|an?|" + "|".join(sorted(_SMALL, key=len, reverse=True)) + ")"
+_PART = (
+    r"(?:early |late |first thing )?(?:in the )?"
+    r"(?:morning|afternoon|evening|night|lunchtime|noon|at noon|at lunch)"
+)
+_CLOCK = (
+    r"(?:half past |quarter (?:past|to) )?"
+    rf"(?:\d{{1,2}}(?:[.:]\d\d)?|{'|'.join(_SMALL)})"
+    r"(?: thirty| fifteen| forty five)?(?: ?(?:am|pm|o'clock))?|noon|midday|midnight|lunch|lunchtime|dinner|"
+    r"breakfast|close of business|end of play"
+)
+_CALENDAR = (
+    rf"(?:the )?{_ORD}(?: of)? {_MONTH}|{_MONTH}(?: the)? {_ORD}|"
+    rf"{_MONTH} \d{{1,2}}(?! \w+ (?:people|euros?|percent))|\d{{1,2}} {_MONTH}"
+)
+_PREP = r"(?:by|before|until|till|on|for|at|in|from|not later than|no later than|latest|within|due|come)"
+
+_FORMS: dict[str, str] = {
+    "iso": r"\d{4}-\d\d-\d\d",
+    "now_after": (
+        r"(?:as )?soon as (?:we are|i am|this is|the meeting is) "
+        r"(?:done|finished|through|over|out)(?: here)?|"
+        r"(?:right|straight|directly|just) after (?:this|the meeting|we finish|here)(?: meeting| call)?|"
+        r"after (?:this|the) (?:meeting|call)|right away|straight ?away|this minute|immediately"
+    ),
+    "after_week": (
+        rf"(?:a week|a fortnight|two weeks|{_NUM} (?:days|weeks)) (?:from|after) "
+        rf"(?:today|tomorrow|now|(?:this |next |the )?{_DAY})|"
+        rf"(?:a week|a fortnight) (?:today|tomorrow|on {_DAY})|{_DAY} week|today week|tomorrow week"
+    ),
+    "after": (
+        rf"(?:in|within|give me) (?:the next )?{_NUM} (?:more )?(?:days|day|weeks|week|"
+        rf"fortnight|months|month)"
+        r"(?: time)?|within the (?:week|month|fortnight)|give me a fortnight|in a fortnight"
+    ),
+    "day_after": r"(?:the )?day after tomorrow",
+    "vague": (
+        rf"(?:the )?end of (?:the |this |next )?(?:day|week|month|quarter|year|term|season|{_MONTH})|"
+        r"(?:early |late |beginning of |start of |middle of |mid )?(?:next|this) "
+        r"(?:week|month|quarter|year|spring|summer|autumn|winter|term)|q[1-4]|"
+        r"(?:the |our )?(?:next|following) (?:meeting|session|time|call|round|sprint)|"
+        r"(?:the )?(?:first|second|third|fourth) quarter|christmas|easter"
+    ),
+    "day_date": (
+        rf"(?:(?:this|next|the|coming) )?{_DAY}(?: week)?(?: the| that is the)? (?:{_CALENDAR}|{_ORD})"
+    ),
+    "date": _CALENDAR,
+    "day": (
+        rf"(?:(?:this coming|this|next|coming|the following) )?{_DAY}(?: next week| of next week| this week)?"
+        rf"(?: {_PART})?(?: 's (?:call|meeting|session|round|stand-up|standup|issue|paper))?"
+    ),
+    "relative": (
+        r"(?:first thing )?(?:today|tonight|tomorrow(?: first thing)?)"
+        rf"(?: (?:at|by|before) (?:{_CLOCK}))?(?: {_PART}| night)?|"
+        r"this (?:morning|afternoon|evening|noon|very day)|later today|in the morning|overnight"
+    ),
+    "ordinal": rf"the {_ORD}",
+}
+"""Time phrases, tried in this order at each place."""
+_FIND = re.compile(
+    rf"\b(?:(?P<prep>{_PREP}) )?(?P<early>(?:the )?(?:latest|very latest) )?(?:"
+    + "|".join(f"(?P<{kind}>{form})" for kind, form in _FORMS.items())
+    + r")(?: at the latest| latest)?(?![\w-])"
+)
+_FIND_CLOCK = re.compile(rf"\b(?:by|before|at|until|till) (?P<clock>{_CLOCK})(?: today)?(?![\w-])")
+_AFTER_ORDINAL = re.compile(
+    r"^ (?:time|of|one|thing|point|quarter|half|floor|year|week|draft|meeting|person|"
+    r"two|three|place|part|version|"
+    r"step|option|question|item|day|and|quote|page|room|winter|team|class|row|line|night|to)\b"
+)
+
+
+_DEADLINE = ("by", "before", "until", "till", "not later than", "no later than", "due", "within")
+
+
+@dataclass(frozen=True, slots=True)
+class DuePhrase:
+    """A time phrase: character span in the clause's opened text, its kind and its words."""
+
+    first: int
+    last: int
+    kind: str
+    words: str
+    prep: str | None
+
+    @property
+    def sets_deadline(self) -> bool:
+        """Whether the words alone say *by then*."""
+        return self.prep in _DEADLINE
+
+
+def due_phrases(norm: str) -> tuple[DuePhrase, ...]:
+    """Time phrases of a clause, in order, not overlapping."""
+    if not _HINT.search(norm):
+        return ()
+    found: list[DuePhrase] = []
+    for match in _FIND.finditer(norm):
+        kind = next(k for k in _FORMS if match.group(k))
+        if kind == "ordinal" and (
+            (match.group("prep") is None and _AFTER_ORDINAL.match(norm[match.end() :]))
+            or norm[match.end() :].startswith((" of ", " time", " one"))
+        ):
+            continue
+        found.append(DuePhrase(match.start(), match.end(), kind, match.group(), match.group("prep")))
+    for match in _FIND_CLOCK.finditer(norm):
+        if not any(f.first < match.end() and match.start() < f.last for f in found):
+            if norm[match.end() :].startswith((" and ", " percent", " per ")):
+                continue
+            prep = match.group().split()[0]
+            found.append(DuePhrase(match.start(), match.end(), "clock", match.group(), prep))
+    return tuple(sorted(found, key=lambda f: f.first))
+
+
+_HINT = re.compile(
+    r"day|night|tomorrow|week|month|morning|noon|evening|\bthe (?:twenty|thirty|\w+(?:th|st|nd|rd))\b|\b\d|"
+    r"\bby\b|\bbefore\b|\bat\b|"
+    r"until|till|after|soon as|straight|immediately|quarter|end of|next|fortnight|christmas|easter|time|"
+    + "|".join(_MONTHS)
+)
+
+
+def _number(words: str) -> int:
+    if words.isdigit():
+        return int(words)
+    return {"a": 1, "an": 1, "a couple of": 2, "a few": 0}.get(words, _SMALL.get(words, 0))
+
+
+def _day_of_month(words: str) -> int | None:
+    match = re.search(_ORD, words)
+    if match:
+        text = match.group()
+        return int(text[:-2]) if text[0].isdigit() else _ORDINALS.get(text)
+    match = re.search(r"\b(\d{1,2})\b", words)
+    return int(match.group(1)) if match else None
+
+
+def _calendar_date(words: str, today: dt.date) -> dt.date | None:
+    day = _day_of_month(words)
+    month = next((i for m, i in _MONTHS.items() if re.search(rf"\b{m}\b", words)), None)
+    if day is None:
+        return None
+    if month is not None:
+        for year in (today.year, today.year + 1):
+            if day <= calendar.monthrange(year, month)[1] and dt.date(year, month, day) >= today:
+                return dt.date(year, month, day)
+        return None
+    year, month = today.year, today.month
+    for _ in range(12):
+        if day <= calendar.monthrange(year, month)[1] and dt.date(year, month, day) >= today:
+            return dt.date(year, month, day)
+        year, month = (year + 1, 1) if month == 12 else (year, month + 1)
+    return None
+
+
+def _weekday(words: str, today: dt.date) -> dt.date | None:
+    """The next such day; null when it is today (today or in a week?) or said with *next*."""
+    day = next(i for d, i in _DAYS.items() if d in words)
+    ahead = (day - today.weekday()) % 7
+    if "next week" in words:
+        return today - dt.timedelta(days=today.weekday()) + dt.timedelta(days=7 + day)
+    if re.search(r"\bnext\b|\bfollowing\b", words) or ahead == 0:
+        return None
+    return today + dt.timedelta(days=ahead)
+
+
+def _week_after(words: str, today: dt.date) -> dt.date | None:
+    if re.search(r"\b(?:today|now)\b", words):
+        start: dt.date | None = today
+    elif "tomorrow" in words:
+        start = today + dt.timedelta(days=1)
+    else:
+        start = _weekday(re.sub(r"\bnext (?!week)", "", words), today)
+    if start is None:
+        return None
+    match = re.search(rf"({_NUM}) (days|weeks)", words)
+    if "fortnight" in words:
+        days = 14
+    elif match:
+        days = _number(match.group(1)) * (7 if match.group(2) == "weeks" else 1)
+    else:
+        days = 7
+    return start + dt.timedelta(days=days) if days else None
+
+
+def _after(words: str, today: dt.date) -> dt.date | None:
+    if "fortnight" in words:
+        return today + dt.timedelta(days=14)
+    match = re.search(rf"({_NUM}) (?:more )?(day|week|month)", words)
+    if not match or "the " in words.replace("the next", ""):
+        return None
+    count = _number(match.group(1))
+    if count == 0 or match.group(2) == "month":
+        return None
+    return today + dt.timedelta(days=count * (7 if match.group(2) == "week" else 1))
+
+
+def resolve(phrase: DuePhrase | str, today: dt.date | None, kind: str | None = None) -> dt.date | None:
+    """The day a phrase means when the meeting is held on ``today``; null if there is no one reading."""
+    words = phrase if isinstance(phrase, str) else phrase.words
+    kind = kind if isinstance(phrase, str) else phrase.kind
+    if today is None or kind is None:
+        return None
+    if kind == "iso":
+        try:
+            return dt.date.fromisoformat(re.search(r"\d{4}-\d\d-\d\d", words).group())  # type: ignore[union-attr]
+        except ValueError:
+            return None
+    if kind in ("date", "day_date", "ordinal"):
+        return _calendar_date(re.sub(rf"\b{_DAY}(?: week)?", "", words), today)
+    if kind == "day":
+        return _weekday(words, today)
+    if kind == "after_week":
+        return _week_after(words, today)
+    if kind == "after":
+        return _after(words, today)
+    if kind == "day_after":
+        return today + dt.timedelta(days=2)
+    if kind in ("now_after", "clock"):
+        return today
+    if kind == "relative":
+        if "tomorrow" in words or words == "in the morning":
+            return today + dt.timedelta(days=1)
+        return None if words == "overnight" else today
+    if kind == "vague":
+        return _vague(words, today)
+    return None
+
+
+def _vague(words: str, today: dt.date) -> dt.date | None:
+    if re.search(r"end of (?:the |this )?day", words):
+        return today
+    month = next((i for m, i in _MONTHS.items() if re.search(rf"end of {m}\b", words)), None)
+    if month is None and re.search(r"end of (?:the |this )?month", words):
+        month = today.month
+    if month is None:
+        return None
+    year = today.year + (month < today.month)
+    return dt.date(year, month, calendar.monthrange(year, month)[1])

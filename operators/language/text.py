@@ -1,0 +1,283 @@
+"""Words of an utterance: tokens with their place, disfluencies removed, cut into clauses.
+
+Recognisers write lower case without punctuation, people write commas; both must lead to the same
+clauses, so cues never look at punctuation and clauses are also cut at connectives.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import pairwise
+
+from operators.language.words import words_in
+
+MAX_TOKENS = 2000
+"""Words read of one utterance; a longer one is a machine's fault and is cut here."""
+MAX_CHARACTERS = 20 * MAX_TOKENS
+
+_TOKEN = re.compile(r"[^\W_]+(?:['’.,](?=[^\W_])[^\W_]+)*(?:-(?![^\W_]))?")
+_BREAK = re.compile(r"[.?!;:…]|—|–|--|, and | - ")
+_FILLERS = words_in("""
+    um uh er erm eh hm hmm mm mhm uhm ah oh ugh huh
+""")
+_FILLER_PAIRS = frozenset({("you", "know"), ("i", "mean"), ("kind", "of"), ("sort", "of")})
+_SPLIT = {
+    "can't": "can not",
+    "cannot": "can not",
+    "cant": "can not",
+    "won't": "will not",
+    "wont": "will not",
+    "dont": "do not",
+    "doesnt": "does not",
+    "didnt": "did not",
+    "isnt": "is not",
+    "im": "i am",
+    "ive": "i have",
+    "thats": "that is",
+    "whats": "what is",
+    "youre": "you are",
+    "theyre": "they are",
+    "lets": "let us",
+    "let's": "let us",
+    "gonna": "going to",
+    "gotta": "got to",
+    "wanna": "want to",
+    "dunno": "do not know",
+    "shan't": "shall not",
+    "ain't": "is not",
+    "ok": "okay",
+    "kay": "okay",
+    "'cause": "because",
+    "cos": "because",
+    "cause": "because",
+    "everybody": "everyone",
+    "somebody": "someone",
+    "nobody": "no one",
+    "anybody": "anyone",
+    "yep": "yes",
+    "yeah": "yes",
+    "yup": "yes",
+    "aye": "yes",
+    "nope": "no",
+    "til": "till",
+    "you'd": "you would",
+}
+_ENDINGS = {"'ll": "will", "'m": "am", "'re": "are", "'ve": "have", "'d": "would"}
+_IS_AFTER = words_in("""
+    i it that there here he she who what where when how why this one everything
+""")
+STOP = words_in("""
+    a an and are as at be by for from has have in is it its of on or that the their to was were
+    will with i me my mine we us our you your he him his she her they them this these those
+    there here do does did done not no yes okay so then than but if because just also very
+    really too well right now up out off down over can could would should shall may might must
+    am been being had having get got go goes going come one thing things what which who whom
+    whose when where why how all any some someone anyone everyone no none ones let about into
+    onto like again still already only even please thank thanks sorry good fine think know say
+    said mean want need maybe bit lot much many more most other another back see look sure
+    something anything nothing way actually probably
+""")
+"""Words that say nothing about what a sentence is about."""
+_SUBJECT = (
+    r"(?:i|you|he|she|they|we|it|that|this|there|let us|who|what|where|when|why|how|"
+    r"can|could|would|will|do|does|"
+    r"please|everyone|someone|no one|all of|is|are|no|then)"
+)
+_CUT = re.compile(rf"(?<= )(?:so|and|but|because|then|only|okay|right|well|yes|or)(?= {_SUBJECT} )")
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    """One word as it was written: ``first``/``last`` are its character span in the utterance."""
+
+    text: str
+    low: str
+    first: int
+    last: int
+    ends_clause: bool
+    comma: bool
+    person: str = ""
+    """``@`` for an attendee, ``~`` for a name of somebody else; cues see this instead of the name."""
+
+
+@dataclass(frozen=True, slots=True)
+class Clause:
+    """Words that belong together; ``norm`` is what cues read (lower case, contractions opened)."""
+
+    tokens: tuple[Token, ...]
+    norm: str
+    starts: tuple[int, ...]
+    question_mark: bool
+    stems: frozenset[str]
+
+    def token_at(self, offset: int) -> int:
+        """Index of the token that holds character ``offset`` of ``norm``."""
+        return max(0, bisect_right(self.starts, offset) - 1)
+
+    def between(self, first: int, last: int) -> tuple[Token, ...]:
+        """Tokens whose words lie in characters ``first`` to ``last`` of ``norm``."""
+        if last <= first:
+            return ()
+        return self.tokens[self.token_at(first) : self.token_at(last - 1) + 1]
+
+
+@lru_cache(maxsize=65536)
+def expand(word: str) -> str:
+    """Lower-case word with its contraction opened: ``I'll`` gives ``i will``."""
+    low = word.lower().replace("’", "'").rstrip("-")
+    if low in _SPLIT:
+        return _SPLIT[low]
+    if low.endswith("n't"):
+        return low[:-3] + " not"
+    for ending, full in _ENDINGS.items():
+        if low.endswith(ending) and len(low) > len(ending):
+            return f"{low[: -len(ending)]} {full}"
+    if low.endswith("'s"):
+        if low[:-2] in ("everybody", "somebody", "nobody", "anybody"):
+            return f"{_SPLIT[low[:-2]]} 's"
+        return f"{low[:-2]} is" if low[:-2] in _IS_AFTER else f"{low[:-2]} 's"
+    return low
+
+
+@lru_cache(maxsize=65536)
+def stem(word: str) -> str:
+    """Crude stem, enough to see that *letters* and *letter*, *hiring* and *hire* are one matter."""
+    low = word.lower().replace("’", "'")
+    if low.endswith("'s"):
+        low = low[:-2]
+    for ending in ("ings", "ing", "ies", "ied", "es", "ed", "s", "e", "y"):
+        if low.endswith(ending) and len(low) - len(ending) >= 3:
+            low = low[: -len(ending)]
+            break
+    if len(low) > 3 and low[-1] == low[-2]:
+        low = low[:-1]
+    return low
+
+
+def stems(words: str) -> frozenset[str]:
+    """Stems of the content words of opened text."""
+    return frozenset(stem(w) for w in words.split() if w not in STOP and len(w) > 1)
+
+
+def _raw_tokens(text: str) -> list[Token]:
+    found: list[Token] = []
+    text = text[:MAX_CHARACTERS]
+    previous_end = 0
+    for match in _TOKEN.finditer(text):
+        if len(found) >= MAX_TOKENS:
+            break
+        gap = text[previous_end : match.start()]
+        if found and gap != " ":
+            last = found[-1]
+            found[-1] = Token(
+                last.text, last.low, last.first, last.last, bool(_BREAK.search(gap)), "," in gap
+            )
+        word = match.group()
+        found.append(Token(word, word.lower().replace("’", "'"), match.start(), match.end(), False, False))
+        previous_end = match.end()
+    if found:
+        last = found[-1]
+        found[-1] = Token(last.text, last.low, last.first, last.last, True, False)
+    return found
+
+
+def _without_fillers(tokens: list[Token]) -> list[Token]:
+    kept: list[Token] = []
+    index = 0
+    while index < len(tokens):
+        token = tokens[index]
+        cut_off = token.text.endswith("-")
+        if token.low in _FILLERS or cut_off:
+            if token.ends_clause and kept and not cut_off:
+                kept[-1] = _closing(kept[-1])
+            index += 1
+            continue
+        pair = (token.low, tokens[index + 1].low if index + 1 < len(tokens) else "")
+        if (
+            pair in _FILLER_PAIRS
+            and (token.low in ("i", "you"))
+            and (index == 0 or tokens[index - 1].comma or tokens[index + 1].comma)
+        ):
+            index += 2
+            continue
+        kept.append(token)
+        index += 1
+    return kept
+
+
+def _closing(token: Token) -> Token:
+    return Token(token.text, token.low, token.first, token.last, True, False)
+
+
+def _without_repeats(tokens: list[Token]) -> list[Token]:
+    """Say a word or up to four words twice in a row and the second time counts."""
+    kept: list[Token] = []
+    for token in tokens:
+        kept.append(token)
+        for width in (4, 3, 2, 1):
+            if len(kept) < 2 * width:
+                continue
+            left, right = kept[-2 * width : -width], kept[-width:]
+            if left[-1].ends_clause or (width == 1 and left[0].low in ("no", "yes", "very", "that")):
+                continue
+            if [t.low for t in left] == [t.low for t in right]:
+                del kept[-2 * width : -width]
+                break
+    return kept
+
+
+def words_of(text: str) -> list[Token]:
+    """Words of an utterance without fillers, cut-off words and stutters."""
+    return _without_repeats(_without_fillers(_raw_tokens(text)))
+
+
+def clause_of(tokens: tuple[Token, ...], question_mark: bool = False) -> Clause:
+    """Build the clause of some tokens."""
+    parts: list[str] = []
+    starts: list[int] = []
+    length = 0
+    for token in tokens:
+        opened = (
+            token.person + (" 's" if token.low.endswith("'s") else "") if token.person else expand(token.text)
+        )
+        starts.append(length)
+        parts.append(opened)
+        length += len(opened) + 1
+    norm = " ".join(parts)
+    return Clause(tokens, norm, tuple(starts), question_mark, stems(norm))
+
+
+def clauses_of(text: str, tokens: list[Token] | None = None) -> tuple[Clause, ...]:
+    """Clauses of an utterance, in order; ``tokens`` are its words where they were read before.
+
+    Cut at sentence punctuation, and at a connective that is followed by a new subject.
+    """
+    tokens = words_of(text) if tokens is None else tokens
+    out: list[Clause] = []
+    begin = 0
+    for index, token in enumerate(tokens):
+        if not token.ends_clause and index + 1 < len(tokens):
+            continue
+        sentence = tuple(tokens[begin : index + 1])
+        begin = index + 1
+        asked = "?" in text[token.last : token.last + 3]
+        out.extend(_cut(clause_of(sentence), asked))
+    return tuple(out)
+
+
+def _cut(sentence: Clause, asked: bool) -> list[Clause]:
+    borders = [0]
+    for match in _CUT.finditer(f"{sentence.norm} "):
+        index = sentence.token_at(match.start())
+        if index - borders[-1] >= 3:
+            borders.append(index)
+    borders.append(len(sentence.tokens))
+    if len(borders) == 2:
+        return [Clause(sentence.tokens, sentence.norm, sentence.starts, asked, sentence.stems)]
+    return [
+        clause_of(sentence.tokens[left:right], asked and right == len(sentence.tokens))
+        for left, right in pairwise(borders)
+    ]

@@ -1,0 +1,213 @@
+"""The rule engine: a left fold over the utterances of a meeting that gives its items.
+
+Provisional minutes fold in order of arrival, settled and final ones over the utterances sorted by
+(start, id); the engine itself sees a sequence and nothing else, so equal sequences give equal items.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+from operators.language.dates import resolve
+from operators.language.people import Person, Roster, person_of, roster_of
+from operators.language.rules import Rule, rules_of
+from operators.language.text import STOP
+from operators.understand_birth import births
+from operators.understand_follow import correct, follow, restate
+from operators.understand_hear import Heard, hear
+from operators.understand_state import TOLD_BLOCK, Claim, Draft, Piece, State, Telling
+from operators.understand_types import (
+    Attendee,
+    DraftItem,
+    Family,
+    Kind,
+    MeetingContext,
+    Quote,
+    Spoken,
+    SpokenWord,
+    SummarySentence,
+    UnderstandSettings,
+)
+
+__all__ = [
+    "Attendee",
+    "DraftItem",
+    "MeetingContext",
+    "Quote",
+    "RuleEngine",
+    "Spoken",
+    "SpokenWord",
+    "State",
+    "SummarySentence",
+    "UnderstandSettings",
+]
+
+_KINDS: dict[Family, Kind] = {"decision": "decision", "action": "action_item", "question": "open_question"}
+
+
+def _roster(context: MeetingContext, speakers: tuple[str, ...]) -> Roster:
+    people: list[Person] = [person_of(a.name, a.speaker, a.role, a.external) for a in context.attendees]
+    return roster_of(people, speakers)
+
+
+@dataclass(frozen=True)
+class RuleEngine:
+    """Finds decisions, action items and questions by cues and by what others answer."""
+
+    settings: UnderstandSettings = field(default_factory=UnderstandSettings)
+    rules: tuple[Rule, ...] = ()
+
+    def __post_init__(self) -> None:
+        if not self.rules:
+            object.__setattr__(self, "rules", rules_of())
+
+    def start(self, context: MeetingContext) -> State:
+        """A meeting of which nothing was heard yet."""
+        return State(context, _roster(context, ()))
+
+    def with_context(self, state: State, context: MeetingContext) -> State:
+        """The same meeting with what became known of it; holds for what follows and for owners and dates."""
+        return replace(state, context=context, roster=_roster(context, state.speakers))
+
+    def step(self, state: State, spoken: Spoken) -> State:
+        """Read one more utterance. Cost does not grow with the length of the meeting."""
+        state = self._with_speaker(state, spoken.speaker)
+        heard = hear(spoken, state.count, state.roster, self.rules)
+        drafts = list(state.drafts)
+        live = drafts[-self.settings.live_items :]
+        kept = drafts[: -self.settings.live_items] if len(drafts) > self.settings.live_items else []
+        live = self._live(live, heard, state)
+        shares = dict(state.shares)
+        if spoken.speaker:
+            shares[spoken.speaker] = shares.get(spoken.speaker, 0) + heard.words
+        told, block = self._told(state, heard)
+        return replace(
+            state,
+            count=state.count + 1,
+            first_ns=spoken.start_ns if state.count == 0 else min(state.first_ns, spoken.start_ns),
+            last_ns=max(state.last_ns, spoken.end_ns),
+            recent=(*state.recent[-self.settings.look_back :], heard),
+            drafts=(*kept, *live),
+            told=told,
+            block=block,
+            shares=shares,
+        )
+
+    def _with_speaker(self, state: State, speaker: str | None) -> State:
+        if speaker is None or speaker in state.speakers:
+            return state
+        speakers = (*state.speakers, speaker)
+        return replace(state, speakers=speakers, roster=_roster(state.context, speakers))
+
+    def _live(self, live: list[Draft], heard: Heard, state: State) -> list[Draft]:
+        """Drafts after this utterance: changed, merged, born, and the hopeless ones dropped."""
+        accepted = follow(heard, live, state, self.settings.look_back)
+        moved = correct(heard, live, state, self.settings.look_back)
+        for fresh in births(heard, state):
+            if fresh.family == "action":
+                if accepted and fresh.claim.kind == "self":
+                    continue
+                if moved and (fresh.claim.kind in ("self", "named", "you") and fresh.support < 0.75):
+                    continue
+            if "withdraw" in heard.signals() and fresh.family == "decision":
+                continue
+            if not restate(heard, fresh, live):
+                live.append(fresh)
+        return [d for d in live if heard.index - d.last_index <= self.settings.look_back or self._stays(d)]
+
+    def _stays(self, draft: Draft) -> bool:
+        if draft.family == "question":
+            return draft.mode in ("open", "solved")
+        return draft.support >= self._threshold(draft.family) - 0.15 and draft.mode not in (
+            "offer",
+            "refused",
+        )
+
+    def _threshold(self, family: Family) -> float:
+        return {
+            "action": self.settings.action_threshold,
+            "decision": self.settings.decision_threshold,
+            "question": self.settings.question_threshold,
+        }[family]
+
+    def _told(self, state: State, heard: Heard) -> tuple[tuple[Telling, ...], tuple[Telling, ...]]:
+        """Keep the two weightiest utterances of each block, and those about a key topic."""
+        block = (*state.block, _telling(heard))
+        if len(block) < TOLD_BLOCK:
+            return state.told, block
+        best = sorted(block, key=lambda t: (-t.weight, t.index))[:3]
+        return (*state.told, *sorted(best, key=lambda t: t.index)), ()
+
+    def finish(self, state: State) -> State:
+        """The meeting is over: everything said is weighed, near-duplicates become one item."""
+        if state.finished:
+            return state
+        best = sorted(state.block, key=lambda t: (-t.weight, t.index))[:3]
+        return replace(state, told=(*state.told, *best), block=(), finished=True)
+
+    def items(self, state: State) -> tuple[DraftItem, ...]:
+        """Items in the order in which they were first spoken of, taken-back ones marked."""
+        out = [
+            self._item(d, state)
+            for d in state.drafts
+            if d.support >= self._threshold(d.family)
+            and d.mode not in ("offer", "refused")
+            and (d.family != "question" or d.mode in ("open", "solved"))
+        ]
+        return tuple(out)
+
+    def _item(self, draft: Draft, state: State) -> DraftItem:
+        kind = "answered_question" if draft.solved else _KINDS[draft.family]
+        owner, external = _owner(draft.claim, state.roster)
+        due = resolve(draft.due.phrase, state.context.date) if draft.due else None
+        return DraftItem(
+            draft.id,
+            kind,
+            draft.text,
+            round(min(0.97, max(0.05, draft.support)), 3),
+            owner if draft.family == "action" else None,
+            external if draft.family == "action" else False,
+            due if draft.family == "action" else None,
+            draft.due.words if draft.due and draft.family == "action" else None,
+            self._evidence(draft.evidence),
+            draft.withdrawn,
+            draft.reasons,
+        )
+
+    def _evidence(self, pieces: tuple[Piece, ...]) -> tuple[Quote, ...]:
+        """The heaviest pieces within the bounds, in the order in which they were said."""
+        room = self.settings.evidence_ns
+        kept: list[Piece] = []
+        for piece in sorted(pieces, key=lambda p: (-p.weight, p.index)):
+            if len(kept) < self.settings.evidence_spans and (piece.duration_ns <= room or not kept):
+                kept.append(piece)
+                room -= piece.duration_ns
+        return tuple(p.quote for p in sorted(kept, key=lambda p: (p.index, p.quote.first)))
+
+
+def _telling(heard: Heard) -> Telling:
+    """How much an utterance would tell a reader: content words, numbers; questions and asides less."""
+    known = frozenset().union(*(c.clause.stems for c in heard.clauses)) if heard.clauses else frozenset()
+    weight = min(len(known), 14) / 7
+    weight += 0.4 * any(t.low.isdigit() for c in heard.clauses for t in c.clause.tokens)
+    signals = heard.signals()
+    weight += 0.5 * bool(signals & {"decide", "unknown", "commit"}) - 0.6 * bool(
+        signals & {"joke", "rhetorical"}
+    )
+    weight -= 0.5 * any(c.clause.question_mark for c in heard.clauses) + 0.3 * (heard.words > 45)
+    text = heard.spoken.text[:600]
+    return Telling(Quote(heard.spoken.id, 0, len(text)), heard.index, text, round(weight, 3), known)
+
+
+def _owner(claim: Claim, roster: Roster) -> tuple[str | None, bool]:
+    """The stated owner's name, and whether the person is outside the attendee list."""
+    if claim.outside:
+        names = roster.named(claim.said.lower())
+        if len(names) == 1:
+            return names[0], False
+        return (None, False) if names or claim.said.lower() in STOP else (claim.said, True)
+    if claim.kind in ("group", "none") or len(claim.people) != 1:
+        return None, False
+    name = roster.of_speaker(claim.people[0])
+    person = roster.person(name) if name else None
+    return name, bool(person and person.external)

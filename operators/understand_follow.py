@@ -1,0 +1,267 @@
+"""What an utterance does to earlier drafts: answers, corrections, restatements, taking back."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from operators.understand_birth import said_due
+from operators.understand_hear import Heard
+from operators.understand_state import Claim, Draft, Piece, State, piece_of
+
+REPLY_REACH = 3
+UNKNOWN_REACH = 6
+AGREE_REACH = 4
+
+
+def follow(heard: Heard, drafts: list[Draft], state: State, look_back: int) -> bool:
+    """Change ``drafts`` in place; true if the utterance was an accepting answer.
+
+    A commitment in an accepting answer is part of what was asked for, no item of its own.
+    """
+    if not heard.clauses:
+        return False
+    _refuse(heard, drafts)
+    _take_back(heard, drafts, look_back)
+    accepted = _accept(heard, drafts, state)
+    _agree(heard, drafts)
+    _unknown(heard, drafts)
+    return accepted
+
+
+def piece(heard: Heard, weight: float = 1.0) -> Piece:
+    """This utterance as evidence."""
+    tokens = heard.clauses[0].clause.tokens
+    return piece_of(heard.spoken, heard.index, weight, (tokens[0].first, tokens[-1].last))
+
+
+def _begins(heard: Heard, signal: str) -> bool:
+    return any(signal in c.signals for c in heard.clauses[:2])
+
+
+def _refuse(heard: Heard, drafts: list[Draft]) -> None:
+    if not any("refuse" in c.signals for c in heard.clauses[:2]):
+        return
+    for place in range(len(drafts) - 1, -1, -1):
+        draft = drafts[place]
+        age = heard.index - draft.last_index
+        if age > 2:
+            break
+        if draft.family != "action" or draft.speaker == heard.spoken.speaker or draft.accepted:
+            continue
+        if draft.claim.kind == "self":
+            drafts[place] = draft.grown(-0.8, "refused", mode="refused")
+            return
+        if draft.mode == "request" and age <= 1:
+            drafts[place] = draft.grown(-0.15, "not accepted")
+            return
+
+
+def _accept(heard: Heard, drafts: list[Draft], state: State) -> bool:
+    me = state.roster.of_speaker(heard.spoken.speaker)
+    yes = _begins(heard, "accept") and not (heard.clauses[0].signals & {"refuse"})
+    thanks = _begins(heard, "acknowledge")
+    takes = any(c.signals & {"commit"} for c in heard.clauses)
+    if not (yes or thanks or takes):
+        return False
+    for place in range(len(drafts) - 1, -1, -1):
+        draft = drafts[place]
+        age = heard.index - draft.last_index
+        if heard.index - draft.first_index > 12:
+            break
+        if age > REPLY_REACH or draft.family != "action" or draft.speaker == heard.spoken.speaker:
+            continue
+        if draft.mode == "offer" and (thanks or yes) and age <= 2:
+            drafts[place] = draft.grown(0.45, "offer accepted", piece(heard), mode="", accepted=True)
+            return False
+        if draft.mode == "request" and not draft.accepted and (yes or takes) and _for_me(draft, me):
+            due = next((d for i in range(len(heard.clauses)) if (d := said_due(heard, i))), None)
+            owner = Claim("you", (heard.spoken.speaker,) if heard.spoken.speaker else ())
+            drafts[place] = draft.grown(
+                0.4, "accepted", piece(heard, 2.0), mode="", accepted=True, claim=owner, due=due or draft.due
+            )
+            return True
+        if draft.claim.kind == "self" and thanks and age <= 2 and not draft.accepted:
+            drafts[place] = draft.grown(0.15, "acknowledged", accepted=True)
+            return False
+        if draft.claim.kind in ("none", "group") and draft.reasons[0] != "handover" and yes and age <= 2:
+            drafts[place] = draft.grown(0.1, "agreed")
+            return False
+        if draft.claim.kind == "named" and me in draft.claim.people and (yes or takes):
+            drafts[place] = draft.grown(0.25, "accepted", piece(heard), accepted=True)
+            return True
+    return False
+
+
+def _for_me(draft: Draft, me: str | None) -> bool:
+    return not draft.claim.people or me in draft.claim.people or not draft.called
+
+
+def _agree(heard: Heard, drafts: list[Draft]) -> None:
+    first = heard.clauses[0]
+    if "agree" not in first.signals or "refuse" in first.signals or first.clause.question_mark:
+        return
+    who = heard.spoken.speaker or "?"
+    for place in range(len(drafts) - 1, -1, -1):
+        draft = drafts[place]
+        if heard.index - draft.first_index > 12:
+            break
+        if draft.family != "decision" or draft.speaker == heard.spoken.speaker or who in draft.agreed:
+            continue
+        if heard.index - draft.last_index <= AGREE_REACH and len(draft.agreed) < 3:
+            proof = piece(heard) if len(draft.agreed) < 2 else None
+            drafts[place] = draft.grown(0.15, "agreed", proof, agreed=(*draft.agreed, who))
+            return
+
+
+def _unknown(heard: Heard, drafts: list[Draft]) -> None:
+    solved = any("solved" in c.signals for c in heard.clauses)
+    strong = [h for c in heard.clauses for h in c.hits if h.rule.signal == "unknown"]
+    if not strong and not solved:
+        return
+    best: tuple[float, int] | None = None
+    said = frozenset().union(*(c.clause.stems for c in heard.clauses))
+    for place in range(len(drafts) - 1, -1, -1):
+        draft = drafts[place]
+        if heard.index - draft.last_index > (30 if solved else UNKNOWN_REACH):
+            continue
+        if draft.family != "question" or (solved and draft.mode != "open") or draft.withdrawn:
+            continue
+        value = len(draft.stems & said) * 0.5 + draft.support - 0.06 * (heard.index - draft.last_index)
+        if draft.mode == "open":
+            value += 0.3
+        if best is None or value > best[0]:
+            best = (value, place)
+    if best is None:
+        return
+    draft = drafts[best[1]]
+    if solved:
+        drafts[best[1]] = draft.grown(0.1, "solved", piece(heard), mode="solved", solved=True)
+    else:
+        gain = max(h.rule.strength for h in strong) if draft.mode != "open" else 0.15
+        drafts[best[1]] = draft.grown(gain, strong[0].rule.name, piece(heard), mode="open")
+
+
+def _take_back(heard: Heard, drafts: list[Draft], look_back: int) -> None:
+    hits = [(c, h) for c in heard.clauses for h in c.hits if h.rule.signal == "withdraw"]
+    if not hits or any("unknown" in c.signals for c, _ in hits):
+        return
+    said = frozenset().union(*(c.clause.stems for c in heard.clauses))
+    own = any(h.rule.name in ("i_will_not_after_all", "take_me_off") for _, h in hits)
+    strength = max(h.rule.strength for _, h in hits)
+    best: tuple[float, int] | None = None
+    for place in range(len(drafts) - 1, -1, -1):
+        draft = drafts[place]
+        if draft.family == "question" or draft.withdrawn or draft.mode == "refused":
+            continue
+        age = heard.index - draft.last_index
+        shared = len(draft.stems & said)
+        mine = draft.speaker == heard.spoken.speaker
+        if draft.support < 0.3 or (own and not mine and not shared):
+            continue
+        if shared == 0 and (age > look_back or strength < 0.6):
+            continue
+        value = 1.0 * shared + (0.8 if mine else 0.0) + min(draft.support, 1.0) * 0.5 - age * 0.03
+        if own and draft.claim.kind not in ("self", "you") and not shared:
+            continue
+        if best is None or value > best[0]:
+            best = (value, place)
+    if best is not None and best[0] > 0.4:
+        draft = drafts[best[1]]
+        drafts[best[1]] = draft.grown(0.0, hits[0][1].rule.name, piece(heard, 2.0), withdrawn=True)
+
+
+def restate(heard: Heard, fresh: Draft, drafts: list[Draft]) -> bool:
+    """Merge a new draft into an earlier one about the same thing; true if it was merged.
+
+    The last owner and date count; both utterances are evidence.
+    """
+    for place in range(len(drafts) - 1, -1, -1):
+        draft = drafts[place]
+        if draft.family != fresh.family or draft.mode == "refused" or draft.withdrawn:
+            continue
+        shared = len(draft.stems & fresh.stems)
+        if shared == 0:
+            continue
+        smaller = min(len(draft.stems), len(fresh.stems))
+        likeness = shared / max(1, smaller)
+        age = heard.index - draft.last_index
+        if fresh.family == "question":
+            same = likeness >= 0.6 and age <= 40
+        elif fresh.family == "decision":
+            same = (likeness >= 0.6 and shared >= 2 and age <= 60) or (likeness >= 0.5 and age <= 10)
+        else:
+            same = (likeness >= 0.5 and _same_owner(draft, fresh)) or (
+                likeness >= 0.6 and shared >= 2 and age <= 12
+            )
+        if same:
+            drafts[place] = _merged(draft, fresh)
+            return True
+    return False
+
+
+def _same_owner(draft: Draft, fresh: Draft) -> bool:
+    left, right = set(draft.claim.people), set(fresh.claim.people)
+    return bool(left & right) or (draft.claim.said != "" and draft.claim.said == fresh.claim.said)
+
+
+def _merged(draft: Draft, fresh: Draft) -> Draft:
+    support = max(draft.support, fresh.support) + 0.12
+    evidence = draft.evidence
+    for part in fresh.evidence:
+        if all(p.quote.utterance_id != part.quote.utterance_id for p in evidence):
+            evidence = (*evidence, part)
+    better = fresh.support > draft.support + 0.05 or (draft.mode == "propose" and fresh.mode == "")
+    keep_text = draft.family != "decision" or not better
+    claim = fresh.claim if fresh.claim.people or fresh.claim.outside else draft.claim
+    return replace(
+        draft,
+        text=draft.text if keep_text else fresh.text,
+        support=support,
+        evidence=evidence,
+        due=fresh.due or draft.due,
+        claim=claim if draft.family == "action" else draft.claim,
+        stems=draft.stems | fresh.stems,
+        last_index=fresh.last_index,
+        reasons=tuple(dict.fromkeys((*draft.reasons, *fresh.reasons, "said again"))),
+        mode=draft.mode if fresh.mode else "",
+        accepted=draft.accepted or fresh.accepted,
+    )
+
+
+def correct(heard: Heard, drafts: list[Draft], state: State, look_back: int) -> bool:
+    """A new date (or the same once more) for an earlier action; true if it was one."""
+    if heard.words > 40:
+        return False
+    due = next(
+        (d for i in range(len(heard.clauses)) if heard.clauses[i].dues and (d := said_due(heard, i))), None
+    )
+    said = frozenset().union(*(c.clause.stems for c in heard.clauses))
+    names = {n for m in heard.people.values() for n in m.names}
+    cue = any("correct" in c.signals for c in heard.clauses)
+    me = state.roster.of_speaker(heard.spoken.speaker)
+    for place in range(len(drafts) - 1, -1, -1):
+        draft = drafts[place]
+        if (
+            draft.family != "action"
+            or draft.withdrawn
+            or draft.support < 0.4
+            or draft.mode in ("refused", "offer")
+        ):
+            continue
+        age = heard.index - draft.last_index
+        owners = {state.roster.of_speaker(p) for p in draft.claim.people}
+        mine = me in owners or me == state.roster.of_speaker(draft.speaker)
+        about = len(said & draft.stems)
+        named = bool(names & owners)
+        if named and about and heard.words <= 14 and age >= 2:
+            drafts[place] = draft.grown(0.15, "named again", piece(heard), due=draft.due or due)
+            return True
+        if due is None:
+            continue
+        if cue and mine and (age <= 3 or (about and age <= 10 * look_back)):
+            drafts[place] = draft.grown(0.05, "date changed", piece(heard, 2.0), due=due)
+            return True
+        if mine and age <= 2 and heard.words <= 10:
+            drafts[place] = draft.grown(0.1, "date said again", piece(heard), due=draft.due or due)
+            return True
+    return False

@@ -1,0 +1,208 @@
+"""One utterance read by the rules: clauses, cues, time phrases and people, before any context."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from operators.language.dates import DuePhrase, due_phrases
+from operators.language.people import Mention, Roster, mentions_in
+from operators.language.rules import Hit, Rule, hits_in
+from operators.language.text import STOP, Clause, Token, clauses_of, expand, words_of
+from operators.language.words import words_in
+from operators.understand_types import Spoken
+
+_NO_NAMES = words_in("""
+    i monday tuesday wednesday thursday friday saturday sunday january february march april may
+    june july august september october november december christmas easter english french german
+    italian spanish portuguese dutch greek god lord saint
+""")
+_ASK_NEXT = re.compile(r"^(?:can|could|would|will) you\b")
+_GREET = frozenset(
+    ("thanks", "thank", "you", "okay", "no", "morning", "sorry", "hi", "hello", "and", "so", "right")
+)
+
+
+@dataclass(frozen=True, slots=True)
+class HeardClause:
+    """A clause with everything the rules found in it."""
+
+    clause: Clause
+    hits: tuple[Hit, ...]
+    dues: tuple[DuePhrase, ...]
+    signals: frozenset[str]
+
+    def best(self, signal: str) -> Hit | None:
+        """The strongest cue of a signal."""
+        found = [h for h in self.hits if h.rule.signal == signal]
+        return max(found, key=lambda h: h.rule.strength) if found else None
+
+
+@dataclass(frozen=True, slots=True)
+class Heard:
+    """An utterance with its clauses. ``people`` maps the character where a name starts to who is meant."""
+
+    spoken: Spoken
+    index: int
+    clauses: tuple[HeardClause, ...]
+    people: dict[int, Mention]
+    called: tuple[str, ...]
+    """Attendees who are spoken to."""
+
+    @property
+    def words(self) -> int:
+        """Number of words that count."""
+        return sum(len(c.clause.tokens) for c in self.clauses)
+
+    def signals(self) -> frozenset[str]:
+        """All signals of the utterance."""
+        return frozenset().union(*(c.signals for c in self.clauses)) if self.clauses else frozenset()
+
+
+def hear(spoken: Spoken, index: int, roster: Roster, rules: tuple[Rule, ...]) -> Heard:
+    """Read one utterance; the result depends on its text and the attendees alone."""
+    tokens, people = _with_people(words_of(spoken.text), roster)
+    heard: list[HeardClause] = []
+    for clause in clauses_of(spoken.text, tokens):
+        hits = hits_in(clause.norm, rules)
+        dues = due_phrases(clause.norm)
+        hits = tuple(h for h in hits if dues or not h.rule.needs_due)
+        heard.append(HeardClause(clause, hits, dues, frozenset(h.rule.signal for h in hits)))
+    clauses = tuple(heard)
+    return Heard(spoken, index, clauses, people, _called(clauses, people, spoken.speaker, roster))
+
+
+def _with_people(tokens: list[Token], roster: Roster) -> tuple[list[Token], dict[int, Mention]]:
+    """Join the words of each name into one token that cues see as ``@`` or ``~``."""
+    mentions = {m.first: m for m in mentions_in(tokens, roster)}
+    out: list[Token] = []
+    people: dict[int, Mention] = {}
+    index = 0
+    while index < len(tokens):
+        mention = mentions.get(index) or _expected_name(tokens, index, roster)
+        if mention is None and _outside_name(tokens, index):
+            mention = Mention(
+                index, index, (), tokens[index].text.removesuffix("'s").removesuffix("’s"), "outside"
+            )
+        if mention is None:
+            out.append(tokens[index])
+            index += 1
+            continue
+        first, last = tokens[mention.first], tokens[mention.last]
+        mark = "~" if mention.by == "outside" else "@"
+        text = " ".join(t.text for t in tokens[mention.first : mention.last + 1])
+        out.append(
+            Token(
+                text,
+                text.lower().replace("’", "'"),
+                first.first,
+                last.last,
+                last.ends_clause,
+                last.comma,
+                mark,
+            )
+        )
+        people[first.first] = mention
+        index = mention.last + 1
+    return out, people
+
+
+def _expected_name(tokens: list[Token], index: int, roster: Roster) -> Mention | None:
+    """A misheard name, where only a name makes sense: before *can you* or after *thank you*."""
+    for width in (2, 1):
+        if index + width > len(tokens) or any(t.low in STOP for t in tokens[index : index + width]):
+            continue
+        after = " ".join(expand(t.text) for t in tokens[index + width : index + width + 2])
+        before = tokens[index - 1].low if index else ""
+        at_end = index + width == len(tokens) or tokens[index + width - 1].ends_clause
+        thanked = at_end and before in ("thanks", "you", "no", "okay", "right", "sorry")
+        asked = bool(_ASK_NEXT.match(after)) and (
+            index == 0
+            or before in _GREET
+            or tokens[index - 1].comma
+            or tokens[index - 1].ends_clause
+            or width == 1
+        )
+        handed = (
+            index <= 2
+            and before in ("so", "and", "then", "better", "okay")
+            and bool(re.match(r"^(?:the|brings|takes|does|gets|has|just)\b", after))
+        )
+        if thanked or asked or handed:
+            names = roster.sounds_like("".join(t.low for t in tokens[index : index + width]))
+            if len(names) == 1:
+                said = " ".join(t.low for t in tokens[index : index + width])
+                return Mention(index, index + width - 1, names, said, "sound")
+    return None
+
+
+def _outside_name(tokens: list[Token], index: int) -> bool:
+    """A capital inside a sentence, alone, no article before it: somebody who is not on the list."""
+    if index == 0 or tokens[index - 1].ends_clause:
+        return False
+    token = tokens[index]
+    low = expand(token.text).split()[0]
+    if not token.text[0].isupper() or len(low) < 3 or low in STOP or low in _NO_NAMES or token.text.isupper():
+        return False
+    before = tokens[index - 1]
+    after = tokens[index + 1] if index + 1 < len(tokens) and not token.ends_clause else None
+    if before.low in ("the", "a", "an", "this", "that", "our", "my", "your", "in", "on", "at"):
+        return False
+    if before.text[0].isupper() and before.low != "i" and index > 1 and not tokens[index - 2].ends_clause:
+        return False
+    return not (
+        (after and after.text[0].isupper() and after.low not in ("i", "i'll", "i'm"))
+        or (not token.text.isascii() and not token.text.isalpha())
+    )
+
+
+def _called(
+    clauses: tuple[HeardClause, ...], people: dict[int, Mention], speaker: str | None, roster: Roster
+) -> tuple[str, ...]:
+    """Who is spoken to: a name at the edge of a clause that is not what the clause is about."""
+    own = roster.of_speaker(speaker)
+    called: list[str] = []
+    for heard in clauses:
+        tokens = heard.clause.tokens
+        for place, token in enumerate(tokens):
+            mention = people.get(token.first)
+            if token.person != "@" or mention is None or mention.by == "outside":
+                continue
+            rest = " ".join(expand(t.text) for t in tokens[place + 1 : place + 4])
+            lead = [t.low for t in tokens[:place]]
+            opens = all(w in _OPENERS for w in lead) and (
+                token.comma or place + 1 == len(tokens) or bool(_TO_YOU.match(rest))
+            )
+            closes = (
+                place + 1 == len(tokens) and place > 0 and (tokens[place - 1].comma or _closing_name(lead))
+            )
+            inside = token.comma and place > 0 and tokens[place - 1].comma
+            as_you = bool(_TO_YOU.match(rest)) and mention.by == "role"
+            if (opens or closes or inside or as_you) and not token.low.endswith("'s"):
+                called.extend(n for n in mention.names if n != own and len(mention.names) == 1)
+    return tuple(dict.fromkeys(called))
+
+
+_OPENERS = words_in("""
+    so and okay right well then oh sorry but yes no thanks thank you now good hey please for our
+    the as um
+""")
+_TO_YOU = re.compile(
+    r"^(?:you|your|can|could|would you|will you|please|do you|are you|have you|did you|just|the|i)\b"
+)
+
+
+def _closing_name(lead: list[str]) -> bool:
+    """*..., for typos, Tove* ends with who is spoken to; *I rang Tove* ends with an object."""
+    return bool(lead) and lead[-1] in (
+        "you",
+        "thanks",
+        "please",
+        "okay",
+        "then",
+        "no",
+        "yes",
+        "sorry",
+        "right",
+        "there",
+    )
