@@ -1,0 +1,321 @@
+"""What a sentence claims (numbers, names, dates, who does it) and whether given quotes bear it out.
+
+Deliberately simple and apart from the rules that write items: words are compared, not understood.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Final
+
+from operators.language.people import Roster
+from operators.language.text import STOP, expand
+
+_WORD: Final = re.compile(r"[^\W_]+(?:['’.,](?=[^\W_])[^\W_]+)*")
+_SENTENCE_END: Final = re.compile(r"[.?!:;…]\s*$|[\"“”(]\s*$")
+_DIGITS: Final = re.compile(r"^(\d[\d,]*(?:\.\d+)?)(k|m|bn|st|nd|rd|th|am|pm|s|h|g|x)?$")
+
+
+def _numbered(words: str, first: int, step: int = 1) -> dict[str, int]:
+    return {word: first + step * place for place, word in enumerate(words.split())}
+
+
+_UNITS: Final = _numbered(
+    """zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen
+    seventeen eighteen nineteen""", 0
+)  # fmt: skip
+_TENS: Final = _numbered("twenty thirty forty fifty sixty seventy eighty ninety", 20, 10)
+_SCALES: Final = {
+    "dozen": 12.0, "hundred": 1e2, "thousand": 1e3, "grand": 1e3, "million": 1e6, "billion": 1e9,
+    "k": 1e3, "m": 1e6, "bn": 1e9,
+}  # fmt: skip
+_ORDINALS: Final = {"thirtieth": 30} | _numbered(
+    """first second third fourth fifth sixth seventh eighth ninth tenth eleventh twelfth thirteenth fourteenth
+    fifteenth sixteenth seventeenth eighteenth nineteenth twentieth""", 1
+)  # fmt: skip
+_FIRST_PERSON: Final = frozenset({"i", "me", "my", "mine", "myself"})
+_SECOND_PERSON: Final = frozenset({"you", "your", "yours", "yourself"})
+_TAKING_ON: Final = re.compile(r"\b(?:will do|on it|can do|happy to|no problem|consider it done|got it)\b")
+
+WEEKDAYS: Final = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
+MONTHS: Final = (
+    "january", "february", "march", "april", "may", "june",
+    "july", "august", "september", "october", "november", "december",
+)  # fmt: skip
+_DAY_WORDS: Final = frozenset({*WEEKDAYS, *MONTHS, "today", "tomorrow", "tonight"})
+_SHIFTED: Final = re.compile(r"\b(?:days?|weeks?|fortnight|months?) (?:from|after|before)\b|\bday after\b")
+"""*Two days after Monday*: the day in the words is not the day that is meant."""
+
+
+@dataclass(frozen=True, slots=True)
+class Word:
+    """One word: as written, lower case without possessive, and whether a sentence begins with it."""
+
+    text: str
+    low: str
+    opens: bool
+
+
+@lru_cache(maxsize=8192)
+def words_in(text: str) -> tuple[Word, ...]:
+    """Words of a text, hyphenated ones apart."""
+    found: list[Word] = []
+    previous_end = 0
+    for match in _WORD.finditer(text):
+        low = match.group().casefold().replace("’", "'")
+        low = low[:-2] if low.endswith("'s") else low
+        gap = text[previous_end : match.start()]
+        found.append(Word(match.group(), low, not found or bool(_SENTENCE_END.search(gap))))
+        previous_end = match.end()
+    return tuple(found)
+
+
+@dataclass(frozen=True)
+class Said:
+    """The quotes of an item's evidence with who said them, in order."""
+
+    quotes: tuple[str, ...]
+    speakers: tuple[str | None, ...]
+
+    def lows(self) -> frozenset[str]:
+        """All words of the quotes, lower case, with and without contractions opened."""
+        return _lows(self.quotes)
+
+
+@lru_cache(maxsize=4096)
+def _lows(quotes: tuple[str, ...]) -> frozenset[str]:
+    found: set[str] = set()
+    for quote in quotes:
+        for word in words_in(quote):
+            found.add(word.low)
+            found.update(expand(word.text).split())
+    return frozenset(found)
+
+
+def _digit_value(low: str) -> float | None:
+    match = _DIGITS.match(low)
+    if match is None:
+        return None
+    value = float(match.group(1).replace(",", ""))
+    return value * _SCALES.get(match.group(2) or "", 1.0)
+
+
+def _word_value(low: str) -> float | None:
+    for table in (_UNITS, _TENS, _ORDINALS):
+        if low in table:
+            return float(table[low])
+    return None
+
+
+@lru_cache(maxsize=4096)
+def number_values(text: str) -> frozenset[float]:
+    """Every value that a reader may find in the numbers of a text, in digits or words.
+
+    *Twenty five thousand* gives 25,000 and also its parts; *three point five* gives 3.5;
+    *twenty twenty six* gives 2026.
+    """
+    lows = [word.low for word in words_in(text)]
+    found: set[float] = set()
+    total, current, running = 0.0, 0.0, False
+    for index, low in enumerate([*lows, ""]):
+        value = _digit_value(low)
+        value = _word_value(low) if value is None else value
+        if value is not None:
+            found.add(value)
+            if running and current and (value >= 10 or current % 10) and current % 100:
+                found.add(current * 100 + value)
+                found.update({total + current, current})
+                current = value if current >= 20 and value >= 20 else current + value
+            else:
+                current += value
+            running = True
+        elif low in _SCALES and (running or (index and lows[index - 1] in ("a", "the", "half"))):
+            scaled = (current or 1.0) * _SCALES[low]
+            current, total = (scaled, total) if _SCALES[low] <= 100 else (0.0, total + scaled)
+            running = True
+            found.add(total + current)
+        elif low == "point" and running and index + 1 < len(lows):
+            digits = [v for w in lows[index + 1 : index + 4] if (v := _word_value(w)) is not None and v < 10]
+            found.add(float(f"{int(total + current)}." + ("".join(str(int(d)) for d in digits) or "0")))
+        elif not (low == "and" and running):
+            if running:
+                found.add(total + current)
+            total, current, running = 0.0, 0.0, False
+    return frozenset(found)
+
+
+def unsupported_numbers(text: str, said: Said) -> tuple[str, ...]:
+    """Numbers of ``text`` that no quote holds, in digits or words."""
+    lows = said.lows()
+    values: frozenset[float] | None = None
+    missing: list[str] = []
+    for word in words_in(text):
+        value = _digit_value(word.low)
+        value = _word_value(word.low) if value is None else value
+        if value is None or word.low in lows:
+            continue
+        if values is None:
+            values = frozenset().union(*(number_values(q) for q in said.quotes))
+        if value not in values:
+            missing.append(word.text)
+    return tuple(missing)
+
+
+def unsupported_names(text: str, said: Said, roster: Roster, granted: Iterable[str]) -> tuple[str, ...]:
+    """Names in ``text`` (capitals inside a sentence, attendees anywhere) that no quote holds.
+
+    ``granted`` are names that the evidence states without saying them: its speakers and the owner.
+    """
+    lows = said.lows()
+    allowed = {w.low for name in granted for w in words_in(name)}
+    heard: frozenset[str] | None = None
+    missing: list[str] = []
+    for word in words_in(text):
+        if not word.text[0].isupper() or word.low in STOP or word.low in _DAY_WORDS:
+            continue
+        if word.low in lows or word.low in allowed or expand(word.text).split()[0] in STOP:
+            continue
+        if word.opens and word.low not in roster.by_call:
+            continue
+        if heard is None:
+            sounding = {name for low in lows for name in roster.sounds_like(low)}
+            heard = frozenset(w.low for name in sounding for w in words_in(name))
+        if word.low not in heard:
+            missing.append(word.text)
+    return tuple(missing)
+
+
+def unsupported_dates(text: str, said: Said, due: dt.date | None) -> tuple[str, ...]:
+    """Days and months named in ``text`` that no quote names and that are not those of ``due``."""
+    lows = said.lows() | {low[:-1] for low in said.lows() if low.endswith("s")}
+    derived = {WEEKDAYS[due.weekday()], MONTHS[due.month - 1]} if due is not None else set()
+    missing: list[str] = []
+    for word in words_in(text):
+        low = word.low[:-1] if word.low.endswith("s") and word.low[:-1] in WEEKDAYS else word.low
+        # "may" and "march" are months only with a capital inside a sentence.
+        plain_word = low in ("may", "march") and (word.opens or not word.text[0].isupper())
+        if low in _DAY_WORDS and not plain_word and low not in lows and low not in derived:
+            missing.append(word.text)
+    return tuple(missing)
+
+
+@dataclass(frozen=True, slots=True)
+class OwnerFinding:
+    """Whether the quotes state the owner; ``ambiguous`` where the words fit several people alike."""
+
+    stated: bool
+    ambiguous: bool
+
+
+def owner_finding(owner: str | None, external: bool, said: Said, roster: Roster) -> OwnerFinding:
+    """Hold an owner against the quotes: name or role spoken, first person, or addressed and answering.
+
+    Without an owner the only question is whether a spoken name fits several attendees.
+    """
+    if owner is not None and external:
+        lows = said.lows()
+        return OwnerFinding(any(w.low in lows for w in words_in(owner)), False)
+    if owner is not None and _speaks_for_himself(owner, said, roster):
+        return OwnerFinding(True, False)
+    several = False
+    for quote in said.quotes:
+        for named in _people_named(quote, roster):
+            if owner is not None and named == (owner,):
+                return OwnerFinding(True, False)
+            several = several or (len(named) > 1 and (owner is None or owner in named))
+    return OwnerFinding(False, several)
+
+
+def _speaks_for_himself(owner: str, said: Said, roster: Roster) -> bool:
+    own: list[str] = []
+    others: list[str] = []
+    for quote, speaker in zip(said.quotes, said.speakers, strict=True):
+        (own if roster.of_speaker(speaker) == owner else others).append(quote)
+    if not own:
+        return False
+    mine = _lows(tuple(own))
+    if mine & _FIRST_PERSON or any(_TAKING_ON.search(q.casefold()) for q in own):
+        return True
+    return bool(_lows(tuple(others)) & _SECOND_PERSON)
+
+
+_EVERYDAY: Final = STOP | {
+    "mark",
+    "will",
+    "may",
+    "hope",
+    "grace",
+    "rose",
+    "joy",
+    "art",
+    "bill",
+    "frank",
+    "sue",
+}
+"""Words that are names only with a capital."""
+
+
+def _people_named(quote: str, roster: Roster) -> list[tuple[str, ...]]:
+    """Groups of attendees that one to four words in a row may name, by name, role or sound."""
+    words = words_in(quote)
+    found: list[tuple[str, ...]] = []
+    for index, word in enumerate(words):
+        for width in (4, 3, 2, 1):
+            lows = " ".join(w.low for w in words[index : index + width])
+            if names := roster.with_role(lows):
+                found.append(names)
+            if width <= 2 and not (width == 1 and lows in _EVERYDAY and not word.text[0].isupper()):
+                found.append(roster.named(lows) if width == 1 else roster.by_call.get(lows, ()))
+                found.append(roster.sounds_like(lows.replace(" ", "")))
+    return [names for names in found if names]
+
+
+def occurs(phrase: str, said: Said) -> bool:
+    """Whether the words of ``phrase`` stand in one quote in their order, fillers between them allowed."""
+    wanted = _opened(phrase)
+    return bool(wanted) and any(_in_order(wanted, _opened(quote)) for quote in said.quotes)
+
+
+def _opened(text: str) -> list[str]:
+    return [part for word in words_in(text) for part in expand(word.low).split()]
+
+
+def _in_order(wanted: Sequence[str], words: Sequence[str]) -> bool:
+    """A greedy match from every place where the first word stands; at most twice the length wide."""
+    for start, word in enumerate(words):
+        if word != wanted[0]:
+            continue
+        place = 0
+        for other in words[start : start + 2 * len(wanted) + 2]:
+            if other == wanted[place]:
+                place += 1
+                if place == len(wanted):
+                    return True
+    return False
+
+
+def due_fits(due: dt.date, due_text: str, meeting: dt.date | None) -> bool:
+    """Whether a date agrees with the weekday, month, day and *today* or *tomorrow* in its words."""
+    lows = [w.low for w in words_in(due_text)]
+    shifted = bool(_SHIFTED.search(" ".join(lows)))
+    days = {WEEKDAYS.index(d) for low in lows for d in (low, low.removesuffix("s")) if d in WEEKDAYS}
+    if days and not shifted and due.weekday() not in days:
+        return False
+    months = {MONTHS.index(low) + 1 for low in lows if low in MONTHS}
+    if months and due.month not in months:
+        return False
+    dated = [low for low in lows if months or low.endswith(("st", "nd", "rd", "th"))]
+    numbers = {
+        int(v) for low in dated if not low.endswith(("am", "pm")) and (v := _digit_value(low)) is not None
+    }
+    if numbers and not shifted and due.day not in numbers and due.year not in numbers:
+        return False
+    if meeting is None or shifted:
+        return True
+    if {"today", "tonight"} & set(lows) and "week" not in lows:
+        return due == meeting
+    return due == meeting + dt.timedelta(days=1) if "tomorrow" in lows and "week" not in lows else True

@@ -1,0 +1,425 @@
+"""Verify: nothing leaves before it has been held against its evidence.
+
+Every item is checked for what it claims: evidence that exists and was really said, numbers, names and
+dates that occur in it, an owner who was stated, a due date that follows from the words. What fails is
+repaired (the claim goes, the words stay) or withheld and shown to a person. The checks read the
+evidence anew and share no decision with the step that wrote the item. Text is data here: words that
+sound like an order to the software are words.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import hashlib
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from typing import Final
+
+from contracts.minutes import Evidence, Section, SummarySentence
+from operators import claims
+from operators.claims import Said
+from operators.language.people import Roster, person_of, roster_of
+from operators.language.text import stems
+from operators.understand_types import Attendee, DraftItem, Quote, Spoken
+from operators.understand_types import SummarySentence as DraftSentence
+from operators.verify_types import Draft, ItemVerdict, SummaryVerdict, Verified, VerifiedItem, clean, seconds
+
+SECTION_OF: Final[Mapping[str, Section]] = {
+    "decision": "decisions",
+    "action_item": "action_items",
+    "open_question": "open_questions",
+    "answered_question": "answered_questions",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class VerifySettings:
+    """``review_below``: confidence under which a person is asked. ``max_text_chars``: longest item text."""
+
+    review_below: float = 0.5
+    max_text_chars: int = 400
+
+    def __post_init__(self) -> None:
+        if not 0.0 <= self.review_below <= 1.0:
+            raise ValueError(f"review_below is a confidence of 0 to 1, got {self.review_below}")
+        if self.max_text_chars < 20:
+            raise ValueError(f"max_text_chars below 20 would cut every item, got {self.max_text_chars}")
+
+
+_MAX_LINE_CHARS: Final = 1_000
+_MAX_CACHED: Final = 20_000
+
+
+def spoken_span(quote: Quote, spoken: Spoken) -> tuple[int, int]:
+    """Timeline span of a quote: of its words where they have times and stand in the text, else all of it."""
+    if not spoken.words or (quote.first == 0 and quote.last == len(spoken.text)):
+        return spoken.start_ns, spoken.end_ns
+    inside: list[tuple[int, int]] = []
+    place = 0
+    for word in spoken.words:
+        bare = word.text.strip()
+        found = spoken.text.find(bare, place)
+        if found < 0:
+            return spoken.start_ns, spoken.end_ns
+        place = found + len(bare)
+        if found < quote.last and place > quote.first:
+            inside.append((word.start_ns, word.end_ns))
+    return (inside[0][0], max(e for _, e in inside)) if inside else (spoken.start_ns, spoken.end_ns)
+
+
+def _is_real(quote: Quote, utterances: Mapping[str, Spoken]) -> bool:
+    spoken = utterances.get(quote.utterance_id)
+    if spoken is None or not 0 <= quote.first < quote.last <= len(spoken.text):
+        return False
+    return bool(spoken.text[quote.first : quote.last].strip())
+
+
+def speech_evidence(quote: Quote, draft: Draft) -> Evidence:
+    """Evidence of a quote that is known to be real."""
+    spoken = draft.utterances[quote.utterance_id]
+    start_ns, end_ns = spoken_span(quote, spoken)
+    return Evidence(
+        kind="speech",
+        start_s=seconds(start_ns, draft.zero_ns),
+        end_s=seconds(max(start_ns, end_ns), draft.zero_ns),
+        device=spoken.device or "unknown",
+        speaker=spoken.speaker,
+        quote=clean(spoken.text[quote.first : quote.last]),
+        error_ms=round(spoken.error_ms, 3),
+        sampling_ms=round(spoken.sampling_ms, 3),
+        boundary_ms=round(spoken.boundary_ms, 3),
+    )
+
+
+@lru_cache(maxsize=256)
+def _roster(attendees: tuple[Attendee, ...], speakers: tuple[str, ...]) -> Roster:
+    return roster_of([person_of(a.name, a.speaker, a.role, a.external) for a in attendees], speakers)
+
+
+@dataclass
+class _Examination:
+    """One item under the checks: what it claims by now, what it met, what was done about the rest."""
+
+    draft: Draft
+    item: DraftItem
+    settings: VerifySettings
+    roster: Roster
+    quotes: tuple[Quote, ...] = ()
+    said: Said = field(default_factory=lambda: Said((), ()))
+    text: str = ""
+    owner: str | None = None
+    due: dt.date | None = None
+    due_text: str | None = None
+    checks: dict[str, bool] = field(default_factory=dict)
+    actions: list[str] = field(default_factory=list)
+    doubts: list[str] = field(default_factory=list)
+    withheld: bool = False
+
+    def examine(self) -> None:
+        """Run all checks in an order in which later ones see what earlier ones repaired."""
+        self._check_evidence()
+        self._check_text()
+        if self.item.kind == "action_item":
+            self._check_owner()
+            self._check_due()
+        self._check_claims()
+        self._check_length()
+        sure = self.item.confidence >= self.settings.review_below
+        self.checks["confidence"] = sure
+        if not sure:
+            self.doubts.append("the rules are not sure of it")
+
+    def _check_evidence(self) -> None:
+        real = tuple(q for q in dict.fromkeys(self.item.evidence) if _is_real(q, self.draft.utterances))
+        self.checks["evidence_exists"] = bool(self.item.evidence)
+        self.checks["quotes_were_said"] = len(real) == len(set(self.item.evidence))
+        spoken = [self.draft.utterances[q.utterance_id] for q in real]
+        self.quotes = real
+        self.said = Said(
+            tuple(clean(s.text[q.first : q.last]) for q, s in zip(real, spoken, strict=True)),
+            tuple(s.speaker for s in spoken),
+        )
+        if real and not self.checks["quotes_were_said"]:
+            self.actions.append("evidence that was not said was dropped")
+        if not real:
+            self.withhold("no evidence")
+
+    def withhold(self, why: str) -> None:
+        self.withheld = True
+        self.doubts.append(why)
+        self.actions.append(f"withheld: {why}")
+
+    def _check_text(self) -> None:
+        self.text = clean(self.item.text)
+        self.checks["text_is_clean"] = self.text == self.item.text
+        self.checks["text_says_something"] = any(c.isalnum() for c in self.text)
+        if not self.checks["text_is_clean"] and self.text:
+            self.actions.append("characters that cannot be shown were taken out")
+        if not self.checks["text_says_something"] and not self.withheld:
+            self._quote_instead("the text was empty")
+
+    def _check_owner(self) -> None:
+        owner = clean(self.item.owner)[:_MAX_LINE_CHARS] if self.item.owner else None
+        self.owner = owner
+        finding = claims.owner_finding(owner, self.item.owner_external, self.said, self.roster)
+        self.checks["owner_stated"] = owner is None or finding.stated
+        self.checks["owner_unambiguous"] = not finding.ambiguous
+        if finding.ambiguous:
+            self.doubts.append("it is unclear who is meant")
+        if owner is not None and not finding.stated:
+            self.owner = None
+            self.actions.append(f"owner {owner} taken out: not stated in the evidence")
+
+    def _check_due(self) -> None:
+        words = clean(self.item.due_text)[:_MAX_LINE_CHARS] if self.item.due_text else None
+        self.due, self.due_text = self.item.due, words
+        self.checks["due_words_said"] = words is None or claims.occurs(words, self.said)
+        if not self.checks["due_words_said"]:
+            self.due = self.due_text = None
+            self.actions.append("due date taken out: its words were not said")
+            return
+        meeting = self.draft.context.date
+        follows = self.due is None or (words is not None and claims.due_fits(self.due, words, meeting))
+        in_time = self.due is None or meeting is None or self.due >= meeting
+        self.checks["due_follows_from_words"] = follows
+        self.checks["due_not_before_meeting"] = in_time
+        if not follows or not in_time:
+            why = "it lies before the meeting" if follows else "it does not follow from the words"
+            self.actions.append(f"due date {self.due} taken out: {why}")
+            self.due = None
+            self.doubts.append("the due date is unclear")
+
+    def _check_claims(self) -> None:
+        if self.withheld:
+            return
+        granted = [name for s in self.said.speakers if (name := self.roster.of_speaker(s))]
+        granted += [self.owner] if self.owner else []
+        missing = {
+            "numbers_were_said": claims.unsupported_numbers(self.text, self.said),
+            "names_were_said": claims.unsupported_names(self.text, self.said, self.roster, granted),
+            "dates_were_said": claims.unsupported_dates(self.text, self.said, self.due),
+        }
+        for check, words in missing.items():
+            self.checks[check] = not words
+        if foreign := [word for words in missing.values() for word in words]:
+            self._quote_instead(f"the evidence does not hold {', '.join(foreign)}")
+
+    def _quote_instead(self, why: str) -> None:
+        """What was said takes the place of a text that cannot be borne out."""
+        quotes = self.said.quotes
+        best = max(quotes, key=lambda q: (min(len(q.split()), 6), -quotes.index(q)), default="")
+        if not any(c.isalnum() for c in best):
+            self.withhold("nothing was said that could stand in its place")
+            return
+        self.text = best[0].upper() + best[1:]
+        self.actions.append(f"replaced by the words that were said: {why}")
+
+    def _check_length(self) -> None:
+        limit = self.settings.max_text_chars
+        self.checks["text_is_short"] = len(self.text) <= limit
+        if not self.checks["text_is_short"]:
+            self.text = self.text[: limit - 1].rsplit(" ", 1)[0][: limit - 1] + "…"
+            self.actions.append(f"cut to {limit} characters")
+
+    def verdict(self) -> ItemVerdict:
+        """The strongest of what happened."""
+        if self.item.withdrawn:
+            return "withdrawn"
+        if self.withheld:
+            return "withheld"
+        if self.doubts:
+            return "review"
+        return "repaired" if self.actions else "pass"
+
+
+def _in_time(evidence: Iterable[Evidence]) -> tuple[Evidence, ...]:
+    return tuple(sorted(evidence, key=lambda e: (e.start_s, e.end_s)))
+
+
+def _slide_evidence(text: str, speech: Sequence[Evidence], draft: Draft) -> tuple[Evidence, ...]:
+    """Slides that stood while the item was spoken of and share at least two content words with it."""
+    wanted = stems(text.casefold())
+    found: list[Evidence] = []
+    for slide in draft.slides:
+        start_s, end_s = seconds(slide.start_ns, draft.zero_ns), seconds(slide.end_ns, draft.zero_ns)
+        during = [e for e in speech if e.start_s < end_s and start_s < e.end_s]
+        lines = [line for raw in slide.text.splitlines() if (line := clean(raw))]
+        line = max(lines, key=lambda t: len(wanted & stems(t.casefold())), default="")
+        if not during or len(wanted & stems(line.casefold())) < 2:
+            continue
+        # Clipped to the speech, so that a slide that goes on standing does not change the item.
+        found.append(
+            Evidence(
+                kind="slide",
+                start_s=max(start_s, during[0].start_s),
+                end_s=min(end_s, during[0].end_s),
+                device=slide.device or "unknown",
+                speaker=None,
+                quote=line,
+                error_ms=round(slide.error_ms, 3),
+                sampling_ms=round(slide.sampling_ms, 3),
+                boundary_ms=0.0,
+            )
+        )
+    return tuple(found)
+
+
+def _digest(item: VerifiedItem) -> bytes:
+    value = (
+        item.section, item.text, item.confidence, item.owner, item.due.isoformat() if item.due else None,
+        item.due_text, item.verdict, item.origin, item.checks, item.actions, item.doubts,
+        [e.model_dump_json() for e in item.evidence],
+    )  # fmt: skip
+    return hashlib.sha256(json.dumps(value, ensure_ascii=True).encode("ascii")).digest()[:16]
+
+
+def _verify_item(item: DraftItem, draft: Draft, settings: VerifySettings, roster: Roster) -> VerifiedItem:
+    looked = _Examination(draft, item, settings, roster)
+    looked.examine()
+    speech = _in_time(speech_evidence(q, draft) for q in looked.quotes)
+    slides = _slide_evidence(looked.text, speech, draft) if draft.stage != "provisional" else ()
+    starts = (spoken_span(q, draft.utterances[q.utterance_id])[0] for q in looked.quotes)
+    verified = VerifiedItem(
+        item_id=item.id,
+        section=SECTION_OF[item.kind],
+        text=looked.text,
+        confidence=round(min(1.0, max(0.0, item.confidence)), 3),
+        owner=looked.owner,
+        due=looked.due,
+        due_text=looked.due_text,
+        verdict=looked.verdict(),
+        origin=draft.origin,
+        checks=tuple(looked.checks.items()),
+        actions=tuple(looked.actions),
+        doubts=() if item.withdrawn else tuple(dict.fromkeys(looked.doubts)),
+        evidence=(*speech, *slides),
+        first_ns=min(starts, default=draft.until_ns),
+    )
+    return replace(verified, digest=_digest(verified))
+
+
+def _verify_sentence(
+    sentence: DraftSentence, draft: Draft, roster: Roster
+) -> tuple[SummarySentence | None, str]:
+    """A sentence as it may stand (None where it may not), and what was done about it."""
+    quotes = tuple(q for q in dict.fromkeys(sentence.evidence) if _is_real(q, draft.utterances))
+    if not quotes:
+        return None, "a sentence without evidence was dropped"
+    spoken = [draft.utterances[q.utterance_id] for q in quotes]
+    said = Said(
+        tuple(clean(s.text[q.first : q.last]) for q, s in zip(quotes, spoken, strict=True)),
+        tuple(s.speaker for s in spoken),
+    )
+    granted = [name for s in said.speakers if (name := roster.of_speaker(s))]
+    text, action = clean(sentence.text), ""
+    if not text or (
+        claims.unsupported_numbers(text, said)
+        or claims.unsupported_names(text, said, roster, granted)
+        or claims.unsupported_dates(text, said, None)
+    ):
+        text, action = said.quotes[0], "a sentence was replaced by the words that were said"
+    return SummarySentence(text=text, evidence=_in_time(speech_evidence(q, draft) for q in quotes)), action
+
+
+def _verify_summary(
+    draft: Draft, roster: Roster
+) -> tuple[tuple[SummarySentence, ...], SummaryVerdict, list[str]]:
+    kept: list[SummarySentence] = []
+    actions: list[str] = []
+    for sentence in draft.summary:
+        shown, action = _verify_sentence(sentence, draft, roster)
+        kept += [shown] if shown is not None else []
+        actions += [action] if action else []
+    checks = {"sentences_rest_on_evidence": not actions}
+    notices: list[str] = []
+    if draft.stage == "final":
+        checks["key_topics_mentioned"] = True
+        for topic in _topics_missing(draft, kept):
+            checks["key_topics_mentioned"] = False
+            offered = draft.topic_sentences.get(topic)
+            shown = _verify_sentence(offered, draft, roster)[0] if offered is not None else None
+            if shown is not None:
+                kept.append(shown)
+                actions.append(f"a sentence on {clean(topic)} was added")
+            else:
+                notices.append(f"The key topic “{clean(topic)}” was discussed but is not in the summary.")
+    return tuple(kept), SummaryVerdict(tuple(checks.items()), tuple(dict.fromkeys(actions))), notices
+
+
+def _topics_missing(draft: Draft, summary: Sequence[SummarySentence]) -> list[str]:
+    """Key topics of which all words fell in one utterance but fewer than half stand in the summary."""
+    mentioned = frozenset().union(*(stems(s.text.casefold()) for s in summary)) if summary else frozenset()
+    missing: list[str] = []
+    spoken: list[frozenset[str]] | None = None
+    for topic in dict.fromkeys(draft.context.key_topics):
+        wanted = stems(topic.casefold())
+        if not wanted or len(wanted & mentioned) * 2 >= len(wanted):
+            continue
+        if spoken is None:
+            spoken = [stems(u.text.casefold()) for u in draft.utterances.values()]
+        if any(wanted <= said for said in spoken):
+            missing.append(topic)
+    return missing
+
+
+class Verifier:
+    """Verifies drafts; remembers verdicts on items that have not changed, which changes no result.
+
+    One for a process. Nothing of it needs to be saved: an empty one gives the same answers.
+    """
+
+    def __init__(self, settings: VerifySettings | None = None) -> None:
+        self._settings = settings or VerifySettings()
+        self._known: dict[tuple[object, ...], VerifiedItem] = {}
+        self._people: dict[tuple[object, ...], int] = {}
+
+    def verify(self, draft: Draft) -> Verified:
+        """Verdicts on all items of a draft, in order of their first evidence, and its summary."""
+        if len(self._known) >= _MAX_CACHED:
+            self._known.clear()
+            self._people.clear()
+        speakers = tuple(sorted(set(draft.speakers)))
+        roster = _roster(draft.context.attendees, speakers)
+        people = self._people.setdefault((draft.context.attendees, speakers), len(self._people))
+        around = (draft.meeting_id, people, draft.context.date, draft.zero_ns, draft.origin)
+        items = [self._item(item, draft, roster, around) for item in draft.items]
+        items.sort(key=lambda i: (i.first_ns, i.item_id))
+        summary, verdict, notices = _verify_summary(draft, roster)
+        return Verified(
+            draft, tuple(items), summary, verdict, tuple(dict.fromkeys([*draft.notices, *notices]))
+        )
+
+    def _item(
+        self, item: DraftItem, draft: Draft, roster: Roster, around: tuple[object, ...]
+    ) -> VerifiedItem:
+        spoken = [u for q in item.evidence if (u := draft.utterances.get(q.utterance_id)) is not None]
+        facts = tuple(
+            (
+                u.id,
+                u.text,
+                u.speaker,
+                u.start_ns,
+                u.end_ns,
+                u.device,
+                u.error_ms,
+                u.sampling_ms,
+                u.boundary_ms,
+            )
+            for u in spoken
+        )
+        first = min((u.start_ns for u in spoken), default=0)
+        last = max((u.end_ns for u in spoken), default=0)
+        shown = [s for s in draft.slides if s.start_ns < last and first < s.end_ns]
+        slides = tuple(replace(s, end_ns=min(s.end_ns, last)) for s in shown if draft.stage != "provisional")
+        key = (around, item, facts, slides, 0 if facts else draft.until_ns)
+        known = self._known.get(key)
+        if known is None:
+            known = self._known[key] = _verify_item(item, draft, self._settings, roster)
+        return known
+
+
+def verify(draft: Draft, settings: VerifySettings | None = None) -> Verified:
+    """Verify one draft without memory."""
+    return Verifier(settings).verify(draft)
