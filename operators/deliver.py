@@ -47,8 +47,6 @@ from operators.sink import Outgoing
 from operators.understand_types import Spoken
 from operators.verify_types import Draft, Stretch, Verified, VerifiedItem, clean
 
-SECTIONS: Final[tuple[Section, ...]] = ("decisions", "action_items", "open_questions", "answered_questions")
-_NS_PER_S: Final = 1_000_000_000
 _NEVER_NS: Final = -(2**63)
 _ABSENT: Final = b""
 AuditVerdict = Literal["pass", "repaired", "fallback", "review", "withheld", "withdrawn", "person"]
