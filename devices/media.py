@@ -226,7 +226,7 @@ def decoded(
         except (av.FFmpegError, ValueError):
             damaged.append(0)
             continue
-        yield from frames
+        yield from (frame for frame in frames if isinstance(frame, av.AudioFrame | av.VideoFrame))
 
 
 @dataclass(frozen=True, slots=True)
