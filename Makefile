@@ -35,13 +35,14 @@ if [ "$$want" != "$$have" ] || ! $(PY) -c '' 2>/dev/null; then
 					python="$$name"
 					break
 				fi
-				found="$$found $$name is $$version but lacks the venv module (Debian: python3-venv);" ;;
-			*) found="$$found $$name is $$version;" ;;
+				found="$$found, $$name $$version without its venv module (Debian: python3-venv)" ;;
+			*) found="$$found, $$name $$version" ;;
 			esac
 		fi
 	done
 	if [ -z "$$python" ]; then
-		echo "minuted needs Python 3.11 or 3.12 on the PATH; found:$${found:- none}" >&2
+		found="$${found:-, no Python that runs}"
+		echo "minuted needs Python 3.11 or 3.12 on the PATH; found $${found#, }" >&2
 		exit 2
 	fi
 	echo "minuted: installing into $(VENV) with $$python $$version (about a minute)" >&2
