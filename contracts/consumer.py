@@ -111,7 +111,7 @@ class Meeting:
         return event if at == self.revision else None
 
     def section(self, name: Section) -> tuple[Item, ...]:
-        """Items of a section, ordered by the start of their first evidence, then by id."""
+        """Items of a section, ordered by the start of their earliest evidence, then by id."""
         placed = (entry for _, entry in self.items.values() if entry is not None)
         return tuple(sorted((entry.item for entry in placed if entry.section == name), key=_order))
 
@@ -191,7 +191,7 @@ def _items(state: MinutesState, section: Section) -> tuple[Item, ...]:
 
 
 def _order(item: Item) -> tuple[float, str]:
-    return (item.evidence[0].start_s if item.evidence else 0.0, item.id)
+    return (min((evidence.start_s for evidence in item.evidence), default=0.0), item.id)
 
 
 def _revision(entry: tuple[int, object]) -> int:

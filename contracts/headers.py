@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from typing import Final
 
 SOURCE_PREFIX: Final = "minuted/"
-_TRACEPARENT: Final = re.compile(r"^00-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}$")
+_TRACEPARENT: Final = re.compile(r"00-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}")
 Headers = list[tuple[str, bytes]]
 
 
@@ -32,7 +32,7 @@ def cloud_event(
         ("ce_time", time_iso.encode()),
         ("content-type", b"application/json"),
     ]
-    if traceparent is not None and _TRACEPARENT.match(traceparent):
+    if traceparent is not None and _TRACEPARENT.fullmatch(traceparent):
         headers.append(("traceparent", traceparent.encode()))
     return headers
 
@@ -42,5 +42,5 @@ def traceparent_of(headers: Iterable[tuple[str, bytes | None]] | None) -> str | 
     for name, value in headers or ():
         if name == "traceparent" and value is not None:
             text = value.decode("ascii", "replace")
-            return text if _TRACEPARENT.match(text) else None
+            return text if _TRACEPARENT.fullmatch(text) else None
     return None

@@ -3,6 +3,7 @@
 A producer always sets the partition itself; the default partitioners of Kafka clients differ.
 """
 
+import re
 from dataclasses import dataclass, field
 from typing import Final, Literal
 from urllib.parse import quote
@@ -86,6 +87,8 @@ class TopicNames:
     def __post_init__(self) -> None:
         if self.shards < 1:
             raise ValueError(f"shards must be at least 1, got {self.shards}")
+        if not re.fullmatch(r"[A-Za-z0-9._-]{0,150}", self.prefix):
+            raise ValueError(f"a prefix has letters, digits, '.', '_' and '-', at most 150: {self.prefix!r}")
 
     def of(self, topic: Topic) -> str:
         """Full name of a topic."""
@@ -94,7 +97,7 @@ class TopicNames:
     def bare(self, name: str) -> str:
         """Name without prefix; raises ``ValueError`` for a topic that is not of this installation."""
         bare = name.removeprefix(self.prefix)
-        if bare not in self._known:
+        if bare not in self._known or name != self.prefix + bare:
             raise ValueError(f"{name} is no topic of this installation")
         return bare
 
