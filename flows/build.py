@@ -1,0 +1,111 @@
+"""Builds the dataflows from settings; the flow modules only name them."""
+
+import atexit
+import sys
+from collections.abc import Callable
+from importlib.metadata import PackageNotFoundError, version
+
+import bytewax.operators as op
+from bytewax.dataflow import Dataflow
+from bytewax.operators import KeyedStream
+
+from contracts.minutes import SCHEMA, Versions
+from contracts.topics import DEVICE_TOPICS, TIMELINE, TOPICS
+from models.speech_recogniser import ModelError, RecogniserSettings, SpeechRecogniser
+from models.voice_activity import VoiceActivity
+from operators.align import AlignSettings, align
+from operators.clock import ClockSettings, clock
+from operators.deliver_step import deliver, verify
+from operators.draft import understand
+from operators.ingest import IngestSettings, ingest
+from operators.journal import KafkaJournal
+from operators.kafka_link import TopicProblem, check_topics, say
+from operators.perceive import MediaWorkers, Perceive, perceive
+from operators.perceive_meeting import PerceiveSettings
+from operators.settings import Settings, SettingsProblem, load_settings
+from operators.sink import Outgoing, ShardSink
+from operators.source import ShardSource
+from operators.speech import SpeechSettings
+from operators.store import Stores
+from operators.understand import RuleEngine
+from operators.verify import Verifier
+
+PERCEIVE_STEPS = ("ingest", "clock", "perceive")
+MINUTES_STEPS = ("align", "understand", "deliver")
+RULES_VERSION = "rules-en/1"
+
+
+def product_versions(model: str | None = None) -> Versions:
+    """What minutes say about who wrote them."""
+    try:
+        product = version("minuted")
+    except PackageNotFoundError:
+        product = "0"
+    return Versions(product=product, model=model, rules=RULES_VERSION, contract=SCHEMA)
+
+
+def recogniser_settings(settings: Settings) -> RecogniserSettings:
+    """Settings of the recogniser that the flow's settings ask for."""
+    return RecogniserSettings(
+        model=settings.speech_model, device=settings.speech_device, workers=settings.recognition_workers
+    )
+
+
+def perceive_settings(settings: Settings) -> PerceiveSettings:
+    """Settings of the perceive step that the flow's settings ask for."""
+    return PerceiveSettings(
+        stream_idle_s=settings.stream_idle_s, meeting_idle_s=settings.meeting_idle_s,
+        speech=SpeechSettings(partials=settings.partials),
+    )  # fmt: skip
+
+
+def add_perceive(flow: Dataflow, settings: Settings) -> KeyedStream[tuple[int, Outgoing]]:
+    """devices -> ingest -> clock -> perceive -> the log."""
+    link = settings.link()
+    recogniser = SpeechRecogniser(recogniser_settings(settings))
+    recogniser.warm_up()
+    voice = VoiceActivity()
+    workers = MediaWorkers(lambda: recogniser, recognition_workers=settings.recognition_workers)
+    workers.warm_up()
+    atexit.register(workers.close)
+    stores = Stores(settings.state_dir, "perceive", PERCEIVE_STEPS, sync=settings.state_sync)
+    lateness = IngestSettings(lateness_ns=settings.lateness_ms * 1_000_000)
+
+    def step(shard: int) -> Perceive:
+        return Perceive(shard, perceive_settings(settings), voice, workers, KafkaJournal(link))
+
+    received = op.input("devices", flow, ShardSource(link, DEVICE_TOPICS))
+    accepted = ingest(received, stores, lateness, link.names)
+    timed = clock(accepted, stores, ClockSettings())
+    return perceive(timed, stores, step)
+
+
+def add_minutes(flow: Dataflow, settings: Settings) -> KeyedStream[tuple[int, Outgoing]]:
+    """the log -> align -> understand -> verify -> deliver."""
+    stores = Stores(settings.state_dir, "minutes", MINUTES_STEPS, sync=settings.state_sync)
+    received = op.input("timeline", flow, ShardSource(settings.link(), (TIMELINE,)))
+    aligned = align(received, stores, AlignSettings())
+    drafted = understand(aligned, stores, RuleEngine())
+    judged = verify(drafted, Verifier())
+    return deliver(judged, stores, product_versions())
+
+
+def write(step_id: str, up: KeyedStream[tuple[int, Outgoing]], settings: Settings, source: str) -> None:
+    """Send what a half of the product says to its topics."""
+    bare = op.map_value(f"{step_id}_addressed", up, lambda value: value[1])
+    op.output(step_id, bare, ShardSink(settings.link(), source))
+
+
+def build(name: str, *parts: tuple[str, Callable[[Dataflow, Settings], KeyedStream[tuple[int, Outgoing]]]]) -> Dataflow:
+    """One dataflow of the given halves; ends the process with exit code 2 and one line where it cannot run."""
+    try:
+        settings = load_settings()
+        check_topics(settings.link(), f"flows.{name}", TOPICS)
+        flow = Dataflow(name)
+        for source, add in parts:
+            write(f"{source.rpartition('.')[2]}_out", add(flow, settings), settings, source)
+    except (SettingsProblem, TopicProblem, ModelError) as problem:
+        say(f"flows.{name}: {problem}")
+        sys.exit(2)
+    say(f"flows.{name}: ready")
+    return flow

@@ -1,0 +1,154 @@
+"""Files in, minutes out, no broker: the steps of both flows between file readers and plain lists.
+
+The same input gives the same log: slow work runs in parallel, but its answers are taken in the order
+in which they were asked for, and there is no wall clock, no idle time-out and no shedding.
+"""
+
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from typing import Final
+
+from contracts.minutes import MinutesDocument, Versions
+from contracts.packet import Modality, Packet, encode
+from contracts.timeline import TIMELINE_RECORD
+from contracts.topics import AUDIO, CONTROL, OCR, TIMELINE, TRANSCRIPT, VIDEO, Topic, TopicNames
+from devices.inputs import Room
+from devices.streams import StreamMessage, merged
+from models.voice_activity import VoiceActivity
+from operators.align import Align, AlignSettings, Ended
+from operators.clock import Clock, ClockSettings
+from operators.deliver_step import Deliver, judge
+from operators.draft import Drafting
+from operators.ingest import Ingest, IngestSettings
+from operators.journal import NoJournal
+from operators.perceive import Answer, MediaWorkers, Owner, Perceive
+from operators.perceive_meeting import Ask, PerceiveSettings
+from operators.sink import Outgoing
+from operators.source import Received
+from operators.understand import RuleEngine
+from operators.verify import Verifier
+from operators.verify_types import Stretch
+
+_AHEAD: Final = 24
+"""Pieces of slow work under way before reading waits for the oldest; part of what makes the log repeatable."""
+_SHARD: Final = 0
+_TOPICS: Final = {Modality.VIDEO: VIDEO, Modality.AUDIO: AUDIO, Modality.OCR: OCR, Modality.TRANSCRIPT: TRANSCRIPT}
+
+
+class OrderedWorkers:
+    """Workers whose answers come in the order of the asks, as far behind as ``ahead`` allows."""
+
+    def __init__(self, inner: MediaWorkers, ahead: int = _AHEAD) -> None:
+        self._inner = inner
+        self._ahead = ahead
+        self._asked: deque[Ask] = deque()
+        self._found: dict[int, tuple[str, Answer]] = {}
+
+    def ask(self, owner: Owner, ask: Ask) -> None:
+        self._asked.append(ask)
+        self._inner.ask(owner, ask)
+
+    def collect(self, shard: int) -> list[tuple[str, Answer]]:
+        out: list[tuple[str, Answer]] = []
+        while len(self._asked) > self._ahead:
+            out.append(self._oldest(shard))
+        return out
+
+    def drain(self, shard: int) -> tuple[str, Answer] | None:
+        """The oldest answer, waiting for it; None where nothing was asked."""
+        return self._oldest(shard) if self._asked else None
+
+    def outstanding(self, shard: int) -> int:
+        del shard
+        return len(self._asked)
+
+    def close(self) -> None:
+        self._inner.close()
+
+    def _oldest(self, shard: int) -> tuple[str, Answer]:
+        ask = self._asked.popleft()
+        while id(ask) not in self._found:
+            for meeting, done, answer in self._inner.take(shard):
+                self._found[id(done)] = (meeting, answer)
+            if id(ask) not in self._found:
+                time.sleep(0.001)
+        return self._found.pop(id(ask))
+
+
+def perceive_room(
+    room: Room, settings: PerceiveSettings, workers: MediaWorkers, voice: VoiceActivity,
+    *, pace: Callable[[StreamMessage], None] | None = None,
+) -> Iterator[Outgoing]:  # fmt: skip
+    """Messages of the first flow for a room of files: the log, and dead letters.
+
+    Args:
+        pace: called before each message, to hold it back until it would have come in a live room.
+    """
+    names = TopicNames(shards=1)
+    ordered = OrderedWorkers(workers)
+    ingest, clock = Ingest(IngestSettings(), names), Clock(ClockSettings())
+    perceive = Perceive(_SHARD, settings, voice, ordered, NoJournal(), live=False, clock_s=lambda: 0.0, run=lambda: 0)
+    offsets: dict[str, int] = {}
+
+    def received(topic: Topic, value: bytes) -> Received:
+        offset = offsets[topic.name] = offsets.get(topic.name, -1) + 1
+        return Received(topic.name, _SHARD, offset, 0, False, value)
+
+    def through(message: Received) -> list[Outgoing]:
+        return perceive.on_batch(clock.on_batch(ingest.on_batch([message])))
+
+    for control in room.control:
+        yield from through(received(CONTROL, control.to_bytes()))
+    for stream, message in merged(room.streams):
+        if pace is not None:
+            pace(message)
+        value = encode(message) if isinstance(message, Packet) else message.to_bytes()
+        yield from through(received(_TOPICS[stream.modality], value))
+    yield from perceive.finish_input()
+    while perceive.busy:
+        answer = ordered.drain(_SHARD)
+        if answer is None:
+            raise RuntimeError("the input is over and nothing is outstanding, but the meeting has not ended")
+        yield from perceive.answered(*answer)
+
+
+class MinutesOfLog:
+    """The second flow over one meeting's log, record by record."""
+
+    def __init__(self, versions: Versions) -> None:
+        self._align = Align(AlignSettings())
+        self._drafting = Drafting(RuleEngine())
+        self._verifier = Verifier()
+        self._deliver = Deliver(versions)
+        self._ended: Ended | None = None
+
+    def read(self, value: bytes) -> list[Outgoing]:
+        """Minutes events that the next record of the log brings about."""
+        out: list[Outgoing] = []
+        for change in self._align.read(TIMELINE_RECORD.validate_json(value)):
+            if isinstance(change, Ended):
+                self._ended = change
+            for drafted in self._drafting.on_batch([change]):
+                out += self._deliver.on_batch([judge(self._verifier, drafted)])
+        return out
+
+    def document(self) -> MinutesDocument | None:
+        """The minutes with transcript and slides; None as long as the log has no end."""
+        if self._ended is None:
+            return None
+        ended = self._ended
+        slides = [Stretch(s.start_ns, s.end_ns, s.text, s.device) for s in ended.slides]
+        return self._deliver.ledger(ended.meeting_id).document(ended.spoken, slides, ended.setting.start_ns)
+
+
+def minutes_of(values: Iterable[bytes], versions: Versions) -> tuple[MinutesDocument | None, list[Outgoing]]:
+    """Minutes of a whole log, and all messages on the way."""
+    minutes = MinutesOfLog(versions)
+    messages = [m for value in values for m in minutes.read(value)]
+    return minutes.document(), messages
+
+
+def log_values(messages: Iterable[Outgoing]) -> Iterator[bytes]:
+    """The journal's records among messages of the first flow."""
+    return (m.value for m in messages if m.topic is TIMELINE)

@@ -1,0 +1,493 @@
+"""Align: joins the streams of a meeting's log on one timeline, in one order.
+
+Provisional output follows the log's order. Settled and final output is sorted by (start, id) and goes
+no further than the smallest mark of the live streams, so what happened to arrive first decides nothing.
+"""
+
+import bisect
+import pickle
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from typing import Final
+from urllib.parse import quote
+
+from bytewax.operators import KeyedStream
+
+from contracts.messages import (
+    AgendaChanged,
+    AnyControl,
+    AttendeeInfo,
+    AttendeesChanged,
+    ChannelMapChanged,
+    Correction,
+    MeetingPurged,
+    MeetingStarted,
+)
+from contracts.packet import MAGIC
+from contracts.timeline import (
+    TIMELINE_RECORD,
+    AnyRecord,
+    ClockRecord,
+    ControlRecord,
+    EndedRecord,
+    Fence,
+    GapRecord,
+    MarkRecord,
+    NoticeRecord,
+    SlideRecord,
+    StreamRecord,
+    UtteranceRecord,
+)
+
+from .shard import by_shard
+from .source import Received
+from .store import StepStore, Stores
+from .understand import Attendee, MeetingContext, Spoken, SpokenWord
+
+_MEETING: Final = b"meeting/"
+_UTTERANCE: Final = b"utterance/"
+_RUN: Final = b"run"
+_NS_PER_MS: Final = 1e6
+_NEVER_NS: Final = -(2**63)
+_ALWAYS_NS: Final = 2**63 - 1
+
+
+@dataclass(frozen=True, slots=True)
+class AlignSettings:
+    """When an utterance is settled: so many later ones are known, or the marks are so far past its end."""
+
+    later_utterances: int = 2
+    later_ns: int = 10_000_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class SlideSpan:
+    """A slide and the stretch of the timeline for which it stood."""
+
+    id: str
+    device: str
+    start_ns: int
+    end_ns: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class GapSpan:
+    """A missing stretch of a stream on the timeline."""
+
+    stream: str
+    start_ns: int
+    end_ns: int
+    what: str
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """What is known of the meeting itself."""
+
+    context: MeetingContext
+    start_ns: int
+    tai_utc_offset_s: int
+
+
+@dataclass(frozen=True, slots=True)
+class Heard:
+    """An utterance as the log first gives it, tentative or closed; replaces an earlier one of its id."""
+
+    meeting_id: str
+    setting: Setting
+    spoken: Spoken
+
+
+@dataclass(frozen=True, slots=True)
+class Unheard:
+    """An utterance turned out to be cross-talk or no speech."""
+
+    meeting_id: str
+    setting: Setting
+    utterance_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class Settled:
+    """Utterances whose place in the meeting's order will not change.
+
+    ``anew``: they replace all settled before (a clock was corrected, or a stream came late).
+    """
+
+    meeting_id: str
+    setting: Setting
+    spoken: tuple[Spoken, ...]
+    anew: bool
+    gaps: tuple[GapSpan, ...]
+    notices: tuple[str, ...]
+    until_ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """The whole meeting, in order."""
+
+    meeting_id: str
+    setting: Setting
+    spoken: tuple[Spoken, ...]
+    slides: tuple[SlideSpan, ...]
+    gaps: tuple[GapSpan, ...]
+    notices: tuple[str, ...]
+    end_ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class Corrected:
+    """A person decided something about an item."""
+
+    meeting_id: str
+    setting: Setting
+    correction: Correction
+
+
+@dataclass(frozen=True, slots=True)
+class Purged:
+    """All data of the meeting must go."""
+
+    meeting_id: str
+
+
+Aligned = Heard | Unheard | Settled | Ended | Corrected | Purged
+
+
+def to_timeline_ns(clock: ClockRecord, raw_ns: int) -> int:
+    """Timeline time of a raw stamp: ``raw - offset - skew * (raw - ref)``, on integers but for the skew term."""
+    skew_ns = round((raw_ns - clock.ref_ns) * clock.skew_ppb * 1e-9) if clock.skew_ppb else 0
+    return raw_ns - clock.offset_ns - skew_ns
+
+
+@dataclass(slots=True)
+class _Stream:
+    live: bool
+    mark_raw_ns: int = _NEVER_NS
+
+
+@dataclass(slots=True)
+class MeetingAligner:
+    """The log of one meeting, record by record."""
+
+    meeting_id: str
+    settings: AlignSettings
+    start_ns: int | None = None
+    title: str | None = None
+    started: MeetingStarted | None = None
+    attendees: dict[str, AttendeeInfo] = field(default_factory=dict)
+    agenda: tuple[str, ...] = ()
+    key_topics: tuple[str, ...] = ()
+    setting: Setting | None = None
+    streams: dict[str, _Stream] = field(default_factory=dict)
+    clocks: dict[str, list[ClockRecord]] = field(default_factory=dict)
+    utterances: dict[str, UtteranceRecord] = field(default_factory=dict)
+    waiting: set[str] = field(default_factory=set)
+    """Closed utterances that are not settled."""
+    settled: list[tuple[int, str]] = field(default_factory=list)
+    slides: dict[str, SlideRecord] = field(default_factory=dict)
+    gaps: list[GapRecord] = field(default_factory=list)
+    notices: list[str] = field(default_factory=list)
+    ended: EndedRecord | None = None
+    late: int = 0
+    changed: set[str] = field(default_factory=set)
+    """Utterances that are not yet in the store as they are here."""
+
+    def feed(self, record: AnyRecord) -> list[Aligned]:
+        """What follows from the next record of the log."""
+        if self.ended is not None and not isinstance(record, ControlRecord):
+            self.late += 1
+            return []
+        match record:
+            case ControlRecord():
+                return self._control(record.control)
+            case StreamRecord():
+                return self._stream(record)
+            case ClockRecord():
+                return self._clock(record)
+            case MarkRecord():
+                return self._mark(record.stream, record.raw_ns)
+            case UtteranceRecord():
+                return self._utterance(record)
+            case SlideRecord():
+                self.slides[record.id] = record
+                return self._mark(record.stream, record.mark_ns)
+            case GapRecord():
+                self.gaps.append(record)
+            case NoticeRecord():
+                if record.text not in self.notices:
+                    self.notices.append(record.text)
+            case EndedRecord():
+                self.ended = record
+                return [self._final()]
+        return []
+
+    def _control(self, control: AnyControl) -> list[Aligned]:
+        match control:
+            case MeetingStarted():
+                self.started = control
+                if control.start_ns is not None:
+                    self.start_ns = control.start_ns
+                self.attendees = {a.name: a for a in control.attendees} or self.attendees
+                self.agenda, self.key_topics = control.agenda or self.agenda, control.key_topics or self.key_topics
+                for stream in control.streams:
+                    self.streams.setdefault(stream, _Stream(live=True))
+            case AttendeesChanged():
+                self.attendees = {a.name: a for a in control.attendees}
+            case ChannelMapChanged():
+                pass
+            case AgendaChanged():
+                self.agenda, self.key_topics = control.agenda, control.key_topics
+            case Correction():
+                corrected: list[Aligned] = [Corrected(self.meeting_id, self._setting(), control)]
+                return [*corrected, self._final()] if self.ended is not None else corrected
+            case MeetingPurged():
+                return [Purged(self.meeting_id)]
+            case _:
+                return []
+        self.setting = None
+        return []
+
+    def _stream(self, record: StreamRecord) -> list[Aligned]:
+        stream = self.streams.setdefault(record.stream, _Stream(live=True))
+        stream.live = record.state in ("opened", "resumed")
+        if stream.live:
+            stream.mark_raw_ns = max(stream.mark_raw_ns, record.raw_ns)
+        return self._settle()
+
+    def _clock(self, record: ClockRecord) -> list[Aligned]:
+        known = self.clocks.setdefault(record.device, [])
+        known.append(record)
+        known.sort(key=lambda c: c.number)
+        if record.number == 0 or not self.settled:
+            return []
+        order = [(self._start_of(i), i) for _, i in self.settled]
+        return [self._again()] if order != self.settled else []
+
+    def _mark(self, name: str, raw_ns: int) -> list[Aligned]:
+        stream = self.streams.setdefault(name, _Stream(live=True))
+        if raw_ns <= stream.mark_raw_ns:
+            return []
+        stream.mark_raw_ns = raw_ns
+        return self._settle()
+
+    def _utterance(self, record: UtteranceRecord) -> list[Aligned]:
+        known = self.utterances.get(record.id)
+        if known is not None and (known.state == "closed" and record.state == "tentative"):
+            return self._mark(record.stream, record.mark_ns)
+        out: list[Aligned] = []
+        setting = self._setting(first_ns=to_timeline_ns(self._clock_of(record.device, record.raw_start_ns), record.raw_start_ns))
+        if record.state == "withdrawn":
+            if known is not None:
+                del self.utterances[record.id]
+                self.changed.add(record.id)
+                self.waiting.discard(record.id)
+                out.append(Unheard(self.meeting_id, setting, record.id))
+                if any(i == record.id for _, i in self.settled):
+                    self.settled = [entry for entry in self.settled if entry[1] != record.id]
+                    out.append(self._again())
+        else:
+            self.utterances[record.id] = record
+            self.changed.add(record.id)
+            if record.state == "closed":
+                self.waiting.add(record.id)
+            out.append(Heard(self.meeting_id, setting, self._spoken(record)))
+        stream = self.streams.setdefault(record.stream, _Stream(live=True))
+        stream.mark_raw_ns = max(stream.mark_raw_ns, record.mark_ns)
+        return out + self._settle()
+
+    def _settle(self) -> list[Aligned]:
+        """Move what is certain by now from waiting to settled."""
+        if not self.waiting:
+            return []
+        mark = self._least_mark_ns()
+        ready = sorted((self._start_of(i), i) for i in self.waiting)
+        ready = [entry for entry in ready if entry[0] < mark]
+        count = len(ready) - self.settings.later_utterances
+        newly = [
+            entry
+            for place, entry in enumerate(ready)
+            if place < count or mark - self._end_of(entry[1]) >= self.settings.later_ns
+        ]
+        if not newly:
+            return []
+        self.waiting.difference_update(i for _, i in newly)
+        if self.settled and newly[0] < self.settled[-1]:
+            for entry in newly:
+                bisect.insort(self.settled, entry)
+            return [self._again()]
+        self.settled.extend(newly)
+        return [self._settled(tuple(self._spoken(self.utterances[i]) for _, i in newly), anew=False, mark=mark)]
+
+    def _again(self) -> Settled:
+        """Everything settled, once more in the order that holds now."""
+        self.settled = sorted((self._start_of(i), i) for _, i in self.settled)
+        spoken = tuple(self._spoken(self.utterances[i]) for _, i in self.settled)
+        return self._settled(spoken, anew=True, mark=self._least_mark_ns())
+
+    def _settled(self, spoken: tuple[Spoken, ...], *, anew: bool, mark: int) -> Settled:
+        until = mark if mark != _ALWAYS_NS else max((s.end_ns for s in spoken), default=self._setting().start_ns)
+        return Settled(self.meeting_id, self._setting(), spoken, anew, self._gaps(), tuple(self.notices), until)
+
+    def _final(self) -> Ended:
+        if self.ended is None:
+            raise RuntimeError("a meeting is final only once it has ended")
+        order = sorted((self._start_of(i), i) for i in self.utterances)
+        spoken = tuple(self._spoken(self.utterances[i]) for _, i in order)
+        end_ns = max([self.ended.end_ns, *(s.end_ns for s in spoken)])
+        return Ended(
+            self.meeting_id, self._setting(), spoken, self._slide_spans(end_ns), self._gaps(),
+            tuple(sorted(self.notices)), end_ns,
+        )  # fmt: skip
+
+    def _slide_spans(self, end_ns: int) -> tuple[SlideSpan, ...]:
+        by_stream: dict[str, list[tuple[int, SlideRecord]]] = {}
+        for slide in self.slides.values():
+            start = to_timeline_ns(self._clock_of(slide.device, slide.raw_start_ns), slide.raw_start_ns)
+            by_stream.setdefault(slide.stream, []).append((start, slide))
+        spans = []
+        for shown in by_stream.values():
+            shown.sort(key=lambda entry: (entry[0], entry[1].id))
+            ends = [start for start, _ in shown[1:]] + [end_ns]
+            spans += [SlideSpan(s.id, s.device, start, end, s.text) for (start, s), end in zip(shown, ends, strict=True)]
+        return tuple(sorted(spans, key=lambda s: (s.start_ns, s.id)))
+
+    def _gaps(self) -> tuple[GapSpan, ...]:
+        spans = set()
+        for gap in self.gaps:
+            clock = self._clock_of(gap.device, gap.raw_start_ns)
+            start, end = (to_timeline_ns(clock, t) for t in (gap.raw_start_ns, gap.raw_end_ns))
+            spans.add(GapSpan(gap.stream, start, end, gap.what))
+        return tuple(sorted(spans, key=lambda g: (g.start_ns, g.stream, g.what)))
+
+    def _least_mark_ns(self) -> int:
+        marks = [
+            _NEVER_NS if s.mark_raw_ns == _NEVER_NS
+            else to_timeline_ns(self._clock_of(name.rsplit("/", 1)[0], s.mark_raw_ns), s.mark_raw_ns)
+            for name, s in self.streams.items() if s.live
+        ]  # fmt: skip
+        return min(marks, default=_ALWAYS_NS)
+
+    def _clock_of(self, device: str, raw_ns: int) -> ClockRecord:
+        """The newest clock record that holds for a raw time; the identity where none was written."""
+        for record in reversed(self.clocks.get(device, ())):
+            if record.from_raw_ns <= raw_ns:
+                return record
+        return ClockRecord(
+            meeting_id=self.meeting_id, device=device, number=0, from_raw_ns=_NEVER_NS, ref_ns=0, offset_ns=0,
+            uncertainty_ns=0, method="stamped",
+        )  # fmt: skip
+
+    def _start_of(self, utterance_id: str) -> int:
+        record = self.utterances[utterance_id]
+        return to_timeline_ns(self._clock_of(record.device, record.raw_start_ns), record.raw_start_ns)
+
+    def _end_of(self, utterance_id: str) -> int:
+        record = self.utterances[utterance_id]
+        return to_timeline_ns(self._clock_of(record.device, record.raw_end_ns), record.raw_end_ns)
+
+    def _spoken(self, record: UtteranceRecord) -> Spoken:
+        clock = self._clock_of(record.device, record.raw_start_ns)
+        return Spoken(
+            id=record.id, start_ns=to_timeline_ns(clock, record.raw_start_ns), end_ns=to_timeline_ns(clock, record.raw_end_ns),
+            speaker=record.speaker, text=record.text, device=record.device, error_ms=clock.uncertainty_ns / _NS_PER_MS,
+            sampling_ms=record.sampling_ms, boundary_ms=record.boundary_ms,
+            words=tuple(
+                SpokenWord(to_timeline_ns(clock, w.start_ns), to_timeline_ns(clock, w.end_ns), w.text) for w in record.words
+            ),
+        )  # fmt: skip
+
+    def _setting(self, first_ns: int | None = None) -> Setting:
+        if self.start_ns is None and first_ns is not None:
+            self.start_ns, self.setting = first_ns, None
+        if self.setting is None:
+            started = self.started
+            people = tuple(Attendee(a.name, a.speaker, a.role) for a in self.attendees.values())
+            context = MeetingContext(
+                started.title if started else None, started.date if started else None, people, self.agenda, self.key_topics
+            )
+            self.setting = Setting(context, self.start_ns or 0, started.tai_utc_offset_s if started else 37)
+        return self.setting
+
+
+def _utterance_key(meeting_id: str, utterance_id: str) -> bytes:
+    return _UTTERANCE + quote(meeting_id, safe="").encode() + b"/" + utterance_id.encode()
+
+
+class Align:
+    """The step of one shard: log records in, aligned changes out."""
+
+    def __init__(self, settings: AlignSettings) -> None:
+        self._settings = settings
+        self._meetings: dict[str, MeetingAligner] = {}
+        self._run: int | None = None
+        self._touched: set[str] = set()
+
+    def open(self, store: StepStore) -> None:
+        for _, value in store.scan(_MEETING):
+            meeting = pickle.loads(value)  # noqa: S301 - our own state directory
+            self._meetings[meeting.meeting_id] = meeting
+        for _, value in store.scan(_UTTERANCE):
+            record = UtteranceRecord.model_validate_json(value)
+            self._meetings[record.meeting_id].utterances[record.id] = record
+        run = store.get(_RUN)
+        self._run = None if run is None else int.from_bytes(run, "big")
+
+    def save(self, store: StepStore) -> None:
+        for name in sorted(self._touched):
+            meeting = self._meetings.get(name)
+            if meeting is None:
+                store.delete(_MEETING + name.encode())
+                for key, _ in list(store.scan(_utterance_key(name, ""))):
+                    store.delete(key)
+                continue
+            for changed in sorted(meeting.changed):
+                record = meeting.utterances.get(changed)
+                if record is None:
+                    store.delete(_utterance_key(name, changed))
+                else:
+                    store.put(_utterance_key(name, changed), record.to_bytes())
+            meeting.changed = set()
+            # Utterances are in the store one by one; what is left stays small in a long meeting.
+            store.put(_MEETING + name.encode(), pickle.dumps(replace(meeting, utterances={})))
+        self._touched.clear()
+        if self._run is not None:
+            store.put(_RUN, self._run.to_bytes(8, "big"))
+
+    def on_timer(self) -> Iterable[Aligned]:
+        return ()
+
+    def next_timer_s(self) -> float | None:
+        return None
+
+    def on_batch(self, values: list[Received]) -> list[Aligned]:
+        out: list[Aligned] = []
+        for received in values:
+            if received.value[:4] != MAGIC:
+                out.extend(self.read(TIMELINE_RECORD.validate_json(received.value)))
+        return out
+
+    def read(self, record: AnyRecord | Fence) -> list[Aligned]:
+        """What follows from one record; records of a run that a newer one has fenced off are ignored."""
+        if isinstance(record, Fence):
+            self._run = record.run
+            return []
+        if self._run is not None and record.run != self._run:
+            return []
+        meeting = self._meetings.get(record.meeting_id)
+        if meeting is None:
+            meeting = self._meetings[record.meeting_id] = MeetingAligner(record.meeting_id, self._settings)
+        self._touched.add(record.meeting_id)
+        out = meeting.feed(record)
+        if any(isinstance(change, Purged) for change in out):
+            del self._meetings[record.meeting_id]
+        return out
+
+
+def align(
+    up: KeyedStream[tuple[int, Received]], stores: Stores, settings: AlignSettings
+) -> KeyedStream[tuple[int, Aligned]]:
+    """Join the streams of each meeting's log in one order."""
+    return by_shard("align", up, stores, lambda _: Align(settings))

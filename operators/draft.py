@@ -1,0 +1,241 @@
+"""Draft: runs the rule engine over a meeting in its two orders and says what the minutes would be.
+
+Settled utterances are folded once, in their final order. What is not settled yet is folded on top in
+the order in which it was heard, so that provisional minutes are there at once.
+"""
+
+import pickle
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Final
+from urllib.parse import quote
+
+from bytewax.operators import KeyedStream
+
+from contracts.messages import Correction
+from contracts.minutes import Stage
+
+from .align import Aligned, Corrected, Ended, Heard, Purged, Setting, Settled, SlideSpan, Unheard
+from .compose import summary
+from .shard import by_shard
+from .store import StepStore, Stores
+from .understand import RuleEngine
+from .understand_state import State
+from .understand_types import Spoken
+from .verify_types import Draft, Stretch
+
+_MEETING: Final = b"meeting/"
+_SPOKEN: Final = b"spoken/"
+_EPOCH_NS: Final = 365 * 86_400 * 10**9
+"""Starts before 1971 are file zeros, not dates."""
+
+
+@dataclass(frozen=True, slots=True)
+class Decided:
+    """What a person decided about an item, for the ledger."""
+
+    meeting_id: str
+    correction: Correction
+
+
+Drafted = Draft | Decided | Purged
+
+
+@dataclass(slots=True)
+class MeetingDrafts:
+    """One meeting. ``base`` has read what is settled, ``ahead`` also the tail that is not."""
+
+    meeting_id: str
+    engine: RuleEngine
+    base: State | None = None
+    ahead: State | None = None
+    tail: dict[str, Spoken] = field(default_factory=dict)
+    spoken: dict[str, Spoken] = field(default_factory=dict)
+    speakers: dict[str, None] = field(default_factory=dict)
+    settled: int = 0
+    gaps: tuple[Stretch, ...] = ()
+    notices: tuple[str, ...] = ()
+    changed: set[str] = field(default_factory=set)
+
+    def feed(self, change: Aligned) -> list[Drafted]:
+        """The minutes as they would be after this change."""
+        match change:
+            case Heard():
+                return self._heard(change)
+            case Unheard():
+                self.tail.pop(change.utterance_id, None)
+                self._forget(change.utterance_id)
+                self.ahead = None
+                return [self._draft("provisional", change.setting)]
+            case Settled():
+                return [self._settled(change)]
+            case Ended():
+                return [self._ended(change)]
+            case Corrected():
+                return [Decided(self.meeting_id, change.correction)]
+            case Purged():
+                return [change]
+
+    def _heard(self, heard: Heard) -> list[Drafted]:
+        spoken = heard.spoken
+        known = self.tail.get(spoken.id)
+        self._remember(spoken)
+        self.tail[spoken.id] = spoken
+        if known is not None and known.text == spoken.text and known.speaker == spoken.speaker:
+            # The same words, now closed: only times may have moved, and those are read from the utterance.
+            return []
+        if known is not None or self.ahead is None:
+            self.ahead = None
+        else:
+            self.ahead = self.engine.step(self.ahead, spoken)
+        return [self._draft("provisional", heard.setting)]
+
+    def _settled(self, settled: Settled) -> Draft:
+        self.gaps = tuple(Stretch(g.start_ns, g.end_ns, g.what, g.stream) for g in settled.gaps)
+        self.notices = settled.notices
+        if settled.anew:
+            self.base, self.settled = None, 0
+        in_order = not settled.anew and list(self.tail)[: len(settled.spoken)] == [s.id for s in settled.spoken]
+        base = self._base(settled.setting)
+        for spoken in settled.spoken:
+            self._remember(spoken)
+            before = self.tail.pop(spoken.id, None)
+            in_order = in_order and before is not None and before.text == spoken.text
+            base = self.engine.step(base, spoken)
+        self.base = base
+        self.settled += len(settled.spoken)
+        if not in_order:
+            self.ahead = None
+        return self._draft("settled", settled.setting)
+
+    def _ended(self, ended: Ended) -> Draft:
+        """The whole meeting, read in order under the setting that holds at its end."""
+        state = self.engine.start(ended.setting.context)
+        for spoken in ended.spoken:
+            state = self.engine.step(state, spoken)
+        state = self.engine.finish(state)
+        for spoken in ended.spoken:
+            self._remember(spoken)
+        items = self.engine.items(state)
+        setting = ended.setting
+        return Draft(
+            meeting_id=self.meeting_id, stage="final", context=setting.context, until_ns=ended.end_ns, items=items,
+            utterances={s.id: s for s in ended.spoken}, summary=summary(state, setting.context, items),
+            slides=tuple(_stretch(s) for s in ended.slides),
+            gaps=tuple(Stretch(g.start_ns, g.end_ns, g.what, g.stream) for g in ended.gaps), notices=ended.notices,
+            speakers=tuple(dict.fromkeys(s.speaker for s in ended.spoken if s.speaker is not None)),
+            zero_ns=setting.start_ns, start_ns=_dated(setting.start_ns), duration_ns=max(0, ended.end_ns - setting.start_ns),
+            tai_utc_offset_s=setting.tai_utc_offset_s,
+        )  # fmt: skip
+
+    def _draft(self, stage: Stage, setting: Setting) -> Draft:
+        if self.ahead is None:
+            state = self._base(setting)
+            for spoken in self.tail.values():
+                state = self.engine.step(state, spoken)
+            self.ahead = state
+        if self.ahead.context != setting.context:
+            self.ahead = self.engine.with_context(self.ahead, setting.context)
+        items = self.engine.items(self.ahead)
+        newest = max((s.end_ns for s in self.tail.values()), default=setting.start_ns)
+        until = max([newest, *(self.spoken[q.utterance_id].end_ns for i in items for q in i.evidence if q.utterance_id in self.spoken)])
+        return Draft(
+            meeting_id=self.meeting_id, stage=stage, context=setting.context, until_ns=until, items=items,
+            utterances=self.spoken, summary=summary(self.ahead, setting.context, items) if stage == "settled" else (),
+            gaps=self.gaps, notices=self.notices, speakers=tuple(self.speakers), zero_ns=setting.start_ns,
+            start_ns=_dated(setting.start_ns), duration_ns=max(0, until - setting.start_ns),
+            tai_utc_offset_s=setting.tai_utc_offset_s,
+        )  # fmt: skip
+
+    def _base(self, setting: Setting) -> State:
+        if self.base is None:
+            self.base = self.engine.start(setting.context)
+        elif self.base.context != setting.context:
+            self.base = self.engine.with_context(self.base, setting.context)
+        return self.base
+
+    def _remember(self, spoken: Spoken) -> None:
+        if self.spoken.get(spoken.id) != spoken:
+            self.spoken[spoken.id] = spoken
+            self.changed.add(spoken.id)
+        if spoken.speaker is not None:
+            self.speakers.setdefault(spoken.speaker)
+
+    def _forget(self, utterance_id: str) -> None:
+        if self.spoken.pop(utterance_id, None) is not None:
+            self.changed.add(utterance_id)
+
+
+def _stretch(slide: SlideSpan) -> Stretch:
+    return Stretch(slide.start_ns, slide.end_ns, slide.text, slide.device)
+
+
+def _dated(start_ns: int) -> int | None:
+    return start_ns if start_ns >= _EPOCH_NS else None
+
+
+def _spoken_key(meeting_id: str, utterance_id: str) -> bytes:
+    return _SPOKEN + quote(meeting_id, safe="").encode() + b"/" + utterance_id.encode()
+
+
+class Drafting:
+    """The step of one shard: aligned changes in, drafts out."""
+
+    def __init__(self, engine: RuleEngine) -> None:
+        self._engine = engine
+        self._meetings: dict[str, MeetingDrafts] = {}
+        self._touched: set[str] = set()
+
+    def open(self, store: StepStore) -> None:
+        for _, value in store.scan(_MEETING):
+            name, base, tail, speakers, settled, gaps, notices = pickle.loads(value)  # noqa: S301 - our own state directory
+            self._meetings[name] = MeetingDrafts(
+                name, self._engine, base=base, tail=tail, speakers=speakers, settled=settled, gaps=gaps, notices=notices
+            )
+        for _, value in store.scan(_SPOKEN):
+            name, spoken = pickle.loads(value)  # noqa: S301
+            self._meetings[name].spoken[spoken.id] = spoken
+
+    def save(self, store: StepStore) -> None:
+        for name in sorted(self._touched):
+            m = self._meetings.get(name)
+            if m is None:
+                store.delete(_MEETING + name.encode())
+                for key, _ in list(store.scan(_spoken_key(name, ""))):
+                    store.delete(key)
+                continue
+            for changed in sorted(m.changed):
+                spoken = m.spoken.get(changed)
+                if spoken is None:
+                    store.delete(_spoken_key(name, changed))
+                else:
+                    store.put(_spoken_key(name, changed), pickle.dumps((name, spoken)))
+            m.changed = set()
+            plain = (name, m.base, m.tail, m.speakers, m.settled, m.gaps, m.notices)
+            store.put(_MEETING + name.encode(), pickle.dumps(plain))
+        self._touched.clear()
+
+    def on_timer(self) -> Iterable[Drafted]:
+        return ()
+
+    def next_timer_s(self) -> float | None:
+        return None
+
+    def on_batch(self, values: list[Aligned]) -> list[Drafted]:
+        out: list[Drafted] = []
+        for change in values:
+            self._touched.add(change.meeting_id)
+            meeting = self._meetings.get(change.meeting_id)
+            if meeting is None:
+                meeting = self._meetings[change.meeting_id] = MeetingDrafts(change.meeting_id, self._engine)
+            out += meeting.feed(change)
+            if isinstance(change, Purged):
+                del self._meetings[change.meeting_id]
+        return out
+
+
+def understand(
+    up: KeyedStream[tuple[int, Aligned]], stores: Stores, engine: RuleEngine
+) -> KeyedStream[tuple[int, Drafted]]:
+    """Find decisions, actions and questions, and compose what the minutes would say."""
+    return by_shard("understand", up, stores, lambda _: Drafting(engine))

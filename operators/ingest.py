@@ -1,0 +1,289 @@
+"""Ingest: check and decode device messages, drop duplicates, restore order inside the lateness bound.
+
+What cannot be read becomes a dead letter with its place and bytes; nothing else stops for it.
+"""
+
+import base64
+import pickle
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Final
+
+from bytewax.operators import KeyedStream
+from pydantic import ValidationError
+
+from contracts.messages import (
+    CONTROL_MESSAGE,
+    DEVICE_MESSAGE,
+    AnyControl,
+    DeadLetter,
+    EndOfStream,
+    OcrMessage,
+    TranscriptMessage,
+)
+from contracts.packet import MAX_PAYLOAD_BYTES, Modality, Packet, PacketError, decode, stream_name
+from contracts.topics import AUDIO, CONTROL, DEADLETTER, OCR, TRANSCRIPT, VIDEO, TopicNames
+
+from .shard import by_shard
+from .sink import Outgoing
+from .source import Received
+from .store import StepStore, Stores
+
+_PREFIX: Final = b"meeting/"
+_START_WINDOW: Final = 64
+"""A stream whose first packet seen is below this number is taken to begin at 0."""
+
+DeviceBody = Packet | TranscriptMessage | OcrMessage | EndOfStream
+
+
+@dataclass(frozen=True, slots=True)
+class IngestSettings:
+    """``lateness_ns``: how far packets of a stream may be out of order, in stream time."""
+
+    lateness_ns: int = 500_000_000
+    max_held: int = 256
+
+    def __post_init__(self) -> None:
+        if self.lateness_ns < 0 or self.max_held < 1:
+            raise ValueError("the lateness bound must not be negative and at least one packet must be held")
+
+
+@dataclass(frozen=True, slots=True)
+class Loss:
+    """A stretch of a stream that did not come; times on the device's clock."""
+
+    meeting_id: str
+    device_id: str
+    modality: Modality
+    stream_epoch: int
+    raw_start_ns: int
+    raw_end_ns: int
+    packets: int
+
+    @property
+    def stream(self) -> str:
+        return stream_name(self.device_id, self.modality)
+
+
+@dataclass(frozen=True, slots=True)
+class Late:
+    """A packet came after its place had been given up, or belongs to an older stream epoch."""
+
+    meeting_id: str
+    device_id: str
+    modality: Modality
+    raw_ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class Arrival:
+    """Something that was accepted, and where and when it arrived (UTC, ns)."""
+
+    meeting_id: str
+    body: DeviceBody | AnyControl | Loss | Late
+    arrival_ns: int
+    appended: bool
+    source: str
+    traceparent: str | None = None
+
+
+@dataclass(slots=True)
+class _StreamOrder:
+    """Order of one stream: what is expected next, and what came too early."""
+
+    epoch: int
+    expected: int
+    last_end_ns: int | None = None
+    held: dict[int, Arrival] = field(default_factory=dict)
+
+
+class MeetingOrder:
+    """De-duplication and order of all streams of one meeting; plain data in, accepted arrivals out."""
+
+    def __init__(self, settings: IngestSettings) -> None:
+        self._settings = settings
+        self._streams: dict[str, _StreamOrder] = {}
+        self.duplicates = 0
+
+    def accept(self, arrival: Arrival, modality: Modality, device: str, epoch: int, sequence: int) -> list[Arrival]:
+        """What may go on now that this one has come, in order."""
+        name = stream_name(device, modality)
+        order = self._streams.get(name)
+        if order is None or epoch > order.epoch:
+            out = [] if order is None else list(self._release(order, everything=True))
+            first = 0 if sequence < _START_WINDOW else sequence
+            order = self._streams[name] = _StreamOrder(epoch, first)
+        else:
+            out = []
+            if epoch < order.epoch:
+                return [_late(arrival, device, modality)]
+        if sequence < order.expected:
+            self.duplicates += 1
+            return out
+        if sequence in order.held:
+            self.duplicates += 1
+            return out
+        order.held[sequence] = arrival
+        out.extend(self._release(order, everything=False))
+        return out
+
+    def _release(self, order: _StreamOrder, *, everything: bool) -> Iterator[Arrival]:
+        while order.held:
+            ready = order.held.pop(order.expected, None)
+            if ready is None:
+                first = min(order.held)
+                if not everything and not self._too_long(order):
+                    return
+                yield from _loss(order.held[first], order, first)
+                order.expected = first
+                continue
+            order.expected += 1
+            order.last_end_ns = _end_ns(ready)
+            yield ready
+
+    def _too_long(self, order: _StreamOrder) -> bool:
+        if len(order.held) >= self._settings.max_held:
+            return True
+        newest = max(_start_ns(a) for a in order.held.values())
+        reference = order.last_end_ns if order.last_end_ns is not None else min(_start_ns(a) for a in order.held.values())
+        return newest - reference > self._settings.lateness_ns
+
+
+def _start_ns(arrival: Arrival) -> int:
+    body = arrival.body
+    return body.timestamp_ns if isinstance(body, Packet | TranscriptMessage | OcrMessage | EndOfStream) else 0
+
+
+def _end_ns(arrival: Arrival) -> int:
+    body = arrival.body
+    if isinstance(body, Packet | TranscriptMessage | OcrMessage | EndOfStream):
+        return body.timestamp_ns + body.duration_ns
+    return 0
+
+
+def _loss(next_one: Arrival, order: _StreamOrder, sequence: int) -> Iterator[Arrival]:
+    body = next_one.body
+    if not isinstance(body, Packet) or order.last_end_ns is None:
+        return
+    start = min(order.last_end_ns, body.timestamp_ns)
+    loss = Loss(
+        body.meeting_id, body.device_id, body.modality, body.stream_epoch, start, body.timestamp_ns,
+        sequence - order.expected,
+    )  # fmt: skip
+    yield Arrival(next_one.meeting_id, loss, next_one.arrival_ns, next_one.appended, next_one.source)
+
+
+def _late(arrival: Arrival, device: str, modality: Modality) -> Arrival:
+    late = Late(arrival.meeting_id, device, modality, _start_ns(arrival))
+    return Arrival(arrival.meeting_id, late, arrival.arrival_ns, arrival.appended, arrival.source)
+
+
+class Ingest:
+    """The step of one shard: bytes in, ``Arrival`` and dead letters out."""
+
+    def __init__(self, settings: IngestSettings, names: TopicNames) -> None:
+        self._settings = settings
+        self._names = names
+        self._meetings: dict[str, MeetingOrder] = {}
+        self._touched: set[str] = set()
+
+    def open(self, store: StepStore) -> None:
+        for _, value in store.scan(_PREFIX):
+            meeting, order = pickle.loads(value)  # noqa: S301 - our own state directory
+            self._meetings[meeting] = order
+
+    def save(self, store: StepStore) -> None:
+        for meeting in sorted(self._touched):
+            store.put(_PREFIX + meeting.encode(), pickle.dumps((meeting, self._meetings[meeting])))
+        self._touched.clear()
+
+    def on_timer(self) -> Iterable[Arrival | Outgoing]:
+        return ()
+
+    def next_timer_s(self) -> float | None:
+        return None
+
+    def on_batch(self, values: list[Received]) -> list[Arrival | Outgoing]:
+        out: list[Arrival | Outgoing] = []
+        for received in values:
+            out.extend(self._read(received))
+        return out
+
+    def _read(self, received: Received) -> list[Arrival] | list[Outgoing]:
+        bare = self._names.bare(received.topic)
+        try:
+            body = self._decode(bare, received.value)
+        except PacketError as error:
+            return [_dead_letter(received, error.reason, str(error))]
+        except ValidationError as error:
+            return [_dead_letter(received, "schema", _first_problem(error))]
+        except RecursionError:
+            return [_dead_letter(received, "schema", "nested too deeply")]
+        if body is None:
+            return []
+        if body.meeting_id != "*" and self._names.partition(body.meeting_id) != received.shard:
+            where = self._names.partition(body.meeting_id)
+            return [_dead_letter(received, "partition", f"meeting {body.meeting_id!r} belongs to partition {where}")]
+        source = f"{bare}/{received.shard}/{received.offset}"
+        arrival = Arrival(body.meeting_id, body, received.arrival_ns, received.appended, source, received.traceparent)
+        if not isinstance(body, Packet | TranscriptMessage | OcrMessage | EndOfStream):
+            return [arrival]
+        order = self._meetings.get(body.meeting_id)
+        if order is None:
+            order = self._meetings[body.meeting_id] = MeetingOrder(self._settings)
+        self._touched.add(body.meeting_id)
+        return order.accept(arrival, modality_of(body), body.device_id, body.stream_epoch, body.sequence)
+
+    def _decode(self, topic: str, value: bytes) -> DeviceBody | AnyControl | None:
+        if topic == CONTROL.name:
+            # A compacted topic carries tombstones: the subject is gone, there is nothing to read.
+            return CONTROL_MESSAGE.validate_json(value) if value else None
+        if topic in (OCR.name, TRANSCRIPT.name) or value[:1] == b"{":
+            message = DEVICE_MESSAGE.validate_json(value)
+            if _TOPIC_OF[modality_of(message)] != topic:
+                raise PacketError("topic", f"a {message.type} message on {topic}")
+            return message
+        packet = decode(value)
+        if _TOPIC_OF.get(packet.modality) != topic:
+            raise PacketError("topic", f"a {packet.modality.name.lower()} packet on {topic}")
+        return packet
+
+
+_TOPIC_OF: Final = {
+    Modality.VIDEO: VIDEO.name,
+    Modality.AUDIO: AUDIO.name,
+    Modality.OCR: OCR.name,
+    Modality.TRANSCRIPT: TRANSCRIPT.name,
+}
+
+
+def modality_of(body: DeviceBody) -> Modality:
+    """Modality of a device message."""
+    if isinstance(body, Packet):
+        return body.modality
+    if isinstance(body, EndOfStream):
+        return Modality[body.modality.upper()]
+    return Modality.OCR if isinstance(body, OcrMessage) else Modality.TRANSCRIPT
+
+
+def _first_problem(error: ValidationError) -> str:
+    first = error.errors(include_url=False, include_context=False, include_input=False)[0]
+    place = ".".join(str(part) for part in first["loc"])
+    return f"{place}: {first['msg']}" if place else first["msg"]
+
+
+def _dead_letter(received: Received, reason: str, detail: str) -> Outgoing:
+    kept = received.value[:MAX_PAYLOAD_BYTES]
+    letter = DeadLetter(
+        reason=reason, detail=detail[:1000], topic=received.topic, partition=received.shard, offset=received.offset,
+        bytes_base64=base64.b64encode(kept).decode("ascii"), size=len(received.value),
+    )  # fmt: skip
+    name = f"{received.topic}/{received.shard}/{received.offset}"
+    return Outgoing(DEADLETTER, name.encode(), letter.to_bytes(), "deadletter", name, received.traceparent)
+
+
+def ingest(
+    up: KeyedStream[tuple[int, Received]], stores: Stores, settings: IngestSettings, names: TopicNames
+) -> KeyedStream[tuple[int, Arrival | Outgoing]]:
+    """Check, decode, de-duplicate and order device messages."""
+    return by_shard("ingest", up, stores, lambda _: Ingest(settings, names))

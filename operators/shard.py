@@ -1,0 +1,107 @@
+"""Stateful steps keyed by shard: the thin Bytewax side of every step that remembers something.
+
+A step is a plain object (``ShardStep``). This module opens its store, rolls it back to the snapshot
+before the first input, hands over batches and timers, and lets the step write its state just before
+the marker of a snapshot is taken. Shards are never discarded, so recovery rows stay bounded.
+"""
+
+from collections.abc import Callable, Iterable
+from datetime import UTC, datetime, timedelta
+from typing import Protocol, TypeVar
+
+import bytewax.operators as op
+from bytewax.operators import KeyedStream, StatefulBatchLogic
+
+from .store import Marker, Stores, StepStore
+
+X = TypeVar("X")
+Y = TypeVar("Y")
+X_contra = TypeVar("X_contra", contravariant=True)
+Y_co = TypeVar("Y_co", covariant=True)
+
+
+class ShardStep(Protocol[X_contra, Y_co]):
+    """What a step offers; all calls come from one thread, never two at once for one shard."""
+
+    def open(self, store: StepStore) -> None:
+        """Load state from the store, already rolled back. Called once, before anything else."""
+
+    def on_batch(self, values: list[X_contra]) -> Iterable[Y_co]:
+        """Handle inputs of one activation, oldest first."""
+
+    def on_timer(self) -> Iterable[Y_co]:
+        """The time asked for has come."""
+
+    def next_timer_s(self) -> float | None:
+        """Seconds until ``on_timer`` is wanted, None for never."""
+
+    def save(self, store: StepStore) -> None:
+        """Write what a resumed step needs; the marker of a snapshot is taken right after."""
+
+
+class ShardLogic(StatefulBatchLogic[tuple[int, X], tuple[int, Y], Marker | None]):
+    """Runs one ``ShardStep`` under Bytewax. Inputs and outputs are ``(shard, value)`` under the shard's key."""
+
+    def __init__(
+        self, stores: Stores, family: str, make: Callable[[int], ShardStep[X, Y]], resumed: Marker | None
+    ) -> None:
+        self._stores = stores
+        self._family = family
+        self._make = make
+        self._running: tuple[ShardStep[X, Y], StepStore] | None = None
+        if resumed is not None:
+            self._open(resumed["shard"], resumed)
+
+    def on_batch(self, values: list[tuple[int, X]]) -> tuple[Iterable[tuple[int, Y]], bool]:
+        step, store = self._running or self._open(values[0][0], None)
+        store.begin()
+        out = step.on_batch([value for _, value in values])
+        return [(store.shard, value) for value in out], self.RETAIN
+
+    def on_notify(self) -> tuple[Iterable[tuple[int, Y]], bool]:
+        if self._running is None:
+            return (), self.RETAIN
+        step, store = self._running
+        store.begin()
+        return [(store.shard, value) for value in step.on_timer()], self.RETAIN
+
+    def notify_at(self) -> datetime | None:
+        wait_s = None if self._running is None else self._running[0].next_timer_s()
+        return None if wait_s is None else datetime.now(UTC) + timedelta(seconds=wait_s)
+
+    def snapshot(self) -> Marker | None:
+        if self._running is None:
+            return None
+        step, store = self._running
+        step.save(store)
+        return store.marker()
+
+    def _open(self, shard: int, marker: Marker | None) -> tuple[ShardStep[X, Y], StepStore]:
+        store = self._stores.step(shard, self._family)
+        store.roll_back(marker)
+        step = self._make(shard)
+        step.open(store)
+        self._running = (step, store)
+        return self._running
+
+
+def by_shard(
+    step_id: str,
+    up: KeyedStream[tuple[int, X]],
+    stores: Stores,
+    make: Callable[[int], ShardStep[X, Y]],
+) -> KeyedStream[tuple[int, Y]]:
+    """Run a step on every shard; its store's column family has the step's name.
+
+    Args:
+        step_id: name of the step, unique in the flow.
+        up: ``(shard key, (shard, input))``; the result has the same form.
+        stores: databases of this flow.
+        make: builds the step of a shard.
+    """
+    return op.stateful_batch(step_id, up, lambda resumed: ShardLogic(stores, step_id, make, resumed))
+
+
+def shard_key(shard: int) -> str:
+    """Key of a shard in keyed streams and partitions."""
+    return f"{shard:02d}"
