@@ -96,7 +96,8 @@ class SlideReader:
         for corners, text, score in zip(result.boxes, result.txts, result.scores, strict=True):
             cleaned = clean_text(str(text))
             if cleaned and float(score) >= self._settings.min_confidence:
-                lines.append(TextLine(cleaned, _box(np.asarray(corners), width, height), round(float(score), 4)))
+                box = _box(np.asarray(corners), width, height)
+                lines.append(TextLine(cleaned, box, round(float(score), 4)))
         return reading_order(lines)
 
 
@@ -109,9 +110,21 @@ def run_niced(settings: SlideReaderSettings) -> None:
         os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), settings.niceness)
 
 
+_BULLETS = frozenset("•◦▪■□▸►▶‣●○∙·*–—-")
+
+
 def clean_text(text: str) -> str:
-    """Full-width forms and ligatures become plain letters, runs of blanks become one."""
-    return " ".join(unicodedata.normalize("NFKC", text).split())
+    """Plain letters for full-width forms and ligatures, single blanks, no bullet in front.
+
+    Empty where nothing but bullets and marks was read.
+    """
+    words = unicodedata.normalize("NFKC", text).split()
+    while words and all(letter in _BULLETS for letter in words[0]):
+        words = words[1:]
+    if words and words[0][0] in _BULLETS - frozenset("*–—-"):
+        words[0] = words[0].lstrip("".join(_BULLETS))
+    cleaned = " ".join(word for word in words if word)
+    return cleaned if any(letter.isalnum() for letter in cleaned) else ""
 
 
 def _model_files(folder: Path | None) -> tuple[Path, Path]:
@@ -133,7 +146,7 @@ def _load(settings: SlideReaderSettings, detector: Path, recogniser: Path) -> An
 
     threads = settings.threads
     try:
-        engine = RapidOCR(
+        engine: Any = RapidOCR(
             params={
                 "Global.log_level": "critical",
                 # Slides stand upright; the 180 degree classifier only costs time and turns some lines over.
@@ -145,6 +158,8 @@ def _load(settings: SlideReaderSettings, detector: Path, recogniser: Path) -> An
                 "Rec.model_path": str(recogniser),
                 # On one core a batch saves nothing and pads every line to the longest of its batch.
                 "Rec.rec_batch_num": 1,
+                # Short lines are padded to this shape; the default of 320 wastes work on single words.
+                "Rec.rec_img_shape": [3, 48, 160],
                 "EngineConfig.onnxruntime.intra_op_num_threads": threads,
                 "EngineConfig.onnxruntime.inter_op_num_threads": 1,
             }

@@ -181,7 +181,8 @@ class DecoderPool:
             head: Head = {"op": codec.name.lower(), "stream": stream, "channels": channels}
             kind: Kind = "sound"
         elif codec in PICTURE_CODECS:
-            head = {"op": codec.name.lower(), "stream": stream, "role": role, "t": timestamp_ns, "key": key_frame}
+            head = {"op": codec.name.lower(), "stream": stream, "role": role}
+            head |= {"t": timestamp_ns, "key": key_frame}
             kind = "pictures"
         else:
             raise ValueError(f"{codec.name} is not compressed and needs no decoder")

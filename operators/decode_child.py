@@ -8,6 +8,7 @@ nowhere in the flow's process.
 from __future__ import annotations
 
 import ctypes
+import importlib
 import json
 import os
 import resource
@@ -68,15 +69,20 @@ class MediaDecoder:
 
         stream = self._streams.get(head["stream"])
         if stream is None:
-            bounds = PictureStreamSettings(max_width=self._settings.max_width, max_height=self._settings.max_height)
+            settings = self._settings
+            bounds = PictureStreamSettings(max_width=settings.max_width, max_height=settings.max_height)
             stream = self._streams[head["stream"]] = PictureStream(head["role"], bounds)
         if head["op"] == "full":
             return {}, [stream.full_frame(head["t"])]
-        found = stream.jpeg(data, head["t"]) if head["op"] == "jpeg" else stream.h264(data, head["key"], head["t"])
+        if head["op"] == "jpeg":
+            found = stream.jpeg(data, head["t"])
+        else:
+            found = stream.h264(data, head["key"], head["t"])
         blocks: list[bytes] = []
         frames = []
         for each in found:
-            frames.append([each.timestamp_ns, each.key_frame, each.width, each.height, round(each.sharpness, 3)])
+            sharpness = round(each.sharpness, 3)
+            frames.append([each.timestamp_ns, each.key_frame, each.width, each.height, sharpness])
             blocks += [each.luma.tobytes(), each.volume.tobytes()]
             blocks.append(b"" if each.patches is None else each.patches.tobytes())
         return {"frames": frames}, blocks
@@ -103,12 +109,11 @@ def load_libraries(kind: str) -> None:
 
     av.logging.set_level(av.logging.PANIC)
     if kind == "sound":
-        import operators.sound_stream  # noqa: F401
+        importlib.import_module("operators.sound_stream")
     else:
         import cv2
 
-        import operators.picture_stream  # noqa: F401
-
+        importlib.import_module("operators.picture_stream")
         cv2.setNumThreads(1)
 
 

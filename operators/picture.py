@@ -23,7 +23,8 @@ VOLUME_MAPS: Final = ("luma", "motion", "detail")
 """Maps of one volume, in this order, each in 0..1:
 
 luma: mean brightness of the cell.
-motion: mean absolute change of brightness since the frame before, scaled to a change per 200 ms.
+motion: mean absolute change of brightness since the frame before, scaled down to a change per 200 ms
+    where the frames are further apart.
 detail: mean absolute difference between neighbouring pixels, which rises where somebody writes on a board.
 """
 
@@ -40,6 +41,7 @@ _CELL = LUMA_WIDTH // VOLUME_COLUMNS
 _NOISE_LEVELS = 3.0
 
 Luma = NDArray[np.uint8]
+Mask = NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +58,7 @@ class ChangeSettings:
     pointer_side: int = 5
 
 
-def changed_pixels(a: Luma, b: Luma, settings: ChangeSettings, ignore: NDArray[np.bool_] | None = None) -> int:
+def changed_pixels(a: Luma, b: Luma, settings: ChangeSettings, ignore: Mask | None = None) -> int:
     """Number of pixels that differ between two small frames, or 0 where they show the same picture.
 
     `a`, `b`: (90, 160) uint8. `ignore`: (90, 160) bool, areas that are not compared.
@@ -99,13 +101,13 @@ def volume(luma: Luma, before: Luma | None, elapsed_ns: int) -> NDArray[np.float
     current = luma.astype(np.float32)
     motion = np.zeros_like(current)
     if before is not None and elapsed_ns > 0:
-        change = np.abs(current - before.astype(np.float32)) - _NOISE_LEVELS
-        scale = min(1.0, VOLUME_PERIOD_NS / elapsed_ns)
-        motion = np.maximum(change, 0.0) * scale
+        change = np.abs(current - before.astype(np.float32)) - np.float32(_NOISE_LEVELS)
+        scale = np.float32(min(1.0, VOLUME_PERIOD_NS / elapsed_ns))
+        motion = np.maximum(change, np.float32(0.0)) * scale
     detail = np.zeros_like(current)
     detail[:, 1:] += np.abs(np.diff(current, axis=1))
     detail[1:, :] += np.abs(np.diff(current, axis=0))
-    maps = [_cells(each) for each in (current, motion, detail / 2)]
+    maps = [_cells(each) for each in (current, motion, detail * np.float32(0.5))]
     return (np.stack(maps) / 255.0).astype(np.float16)
 
 
@@ -132,4 +134,5 @@ def patch_bytes(features: NDArray[np.uint8]) -> bytes:
 
 
 def _cells(values: NDArray[np.float32]) -> NDArray[np.float32]:
-    return values.reshape(VOLUME_ROWS, _CELL, VOLUME_COLUMNS, _CELL).mean(axis=(1, 3))
+    means = values.reshape(VOLUME_ROWS, _CELL, VOLUME_COLUMNS, _CELL).mean(axis=(1, 3))
+    return np.asarray(means, np.float32)

@@ -1,4 +1,4 @@
-"""Width and height of a coded picture from its header alone, so that a bomb is refused before it is decoded."""
+"""Size of a coded picture from its header alone, so that a bomb is refused before it is decoded."""
 
 from __future__ import annotations
 

@@ -235,7 +235,8 @@ class PictureStream:
             stamp = frame.pts
             if stamp is None or (self._last and stamp < self._last.timestamp_ns + _CAMERA_SPACING_NS):
                 continue
-            found.append(self._features(_luma_plane(frame), frame.width, frame.height, stamp, frame.key_frame))
+            plane = _luma_plane(frame)
+            found.append(self._features(plane, frame.width, frame.height, stamp, bool(frame.key_frame)))
         return found
 
     def _features(
@@ -327,7 +328,9 @@ def _decode_alone(data: bytes, timestamp_ns: int) -> list[av.VideoFrame]:
     return frames
 
 
-_EIGHT_BIT_LUMA = frozenset({"yuv420p", "yuvj420p", "yuv422p", "yuvj422p", "yuv444p", "yuvj444p", "nv12", "gray"})
+_EIGHT_BIT_LUMA = frozenset(
+    {"yuv420p", "yuvj420p", "yuv422p", "yuvj422p", "yuv444p", "yuvj444p", "nv12", "gray"}
+)
 
 
 def _luma_plane(frame: av.VideoFrame) -> NDArray[np.uint8]:
@@ -335,5 +338,5 @@ def _luma_plane(frame: av.VideoFrame) -> NDArray[np.uint8]:
     if frame.format.name not in _EIGHT_BIT_LUMA:
         return np.asarray(frame.to_ndarray(format="gray"), np.uint8)
     plane = frame.planes[0]
-    rows = np.frombuffer(plane, np.uint8).reshape(-1, plane.line_size)
-    return rows[: frame.height, : frame.width]
+    rows = np.frombuffer(memoryview(plane), np.uint8).reshape(-1, plane.line_size)
+    return np.asarray(rows[: frame.height, : frame.width], np.uint8)

@@ -24,6 +24,7 @@ from operators.picture import (
     VOLUME_ROWS,
     ChangeSettings,
     Luma,
+    Mask,
     changed_pixels,
 )
 
@@ -35,7 +36,6 @@ _THUMB_LEVELS, _THUMB_SHARE = 16, 0.1
 _LIVE_OF, _LIVE_MIN = 6, 4
 _TRAIL_LIMIT = 40
 
-Mask = NDArray[np.bool_]
 Thumb = NDArray[np.uint8]
 
 
@@ -52,7 +52,7 @@ class SlideSettings:
     max_tries: readings asked for one slide when they fail.
     """
 
-    change: ChangeSettings = ChangeSettings()
+    change: ChangeSettings = field(default_factory=ChangeSettings)
     settle_ns: int = 600_000_000
     sharpen_wait_ns: int = 3_000_000_000
     trail_ns: int = 5_000_000_000
@@ -339,7 +339,7 @@ def _thumb_from(data: bytes) -> Thumb:
 
 def _coarse(luma: Luma) -> Luma:
     """Brightness in steps of four: a third smaller in the state, and far below what counts as a change."""
-    return (luma & 0xFC) | 2
+    return np.asarray((luma & 0xFC) | 2, np.uint8)
 
 
 def _pack(luma: Luma) -> bytes:

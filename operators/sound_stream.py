@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import struct
-from typing import Final
+from typing import Any, Final
 
 import av
 import numpy as np
@@ -80,7 +80,7 @@ def _open_opus(channels: int) -> AudioCodecContext:
     return decoder
 
 
-def _decode(decoder: AudioCodecContext, packet: av.Packet) -> list[AudioFrame]:
+def _decode(decoder: AudioCodecContext, packet: av.Packet[Any]) -> list[AudioFrame]:
     try:
         return list(decoder.decode(packet))
     except av.error.FFmpegError as error:
@@ -90,7 +90,7 @@ def _decode(decoder: AudioCodecContext, packet: av.Packet) -> list[AudioFrame]:
 def _file(data: bytes) -> tuple[NDArray[np.int16], int]:
     frames: list[AudioFrame] = []
     try:
-        with av.open(io.BytesIO(data)) as container:
+        with av.open(io.BytesIO(data), mode="r") as container:
             stream = container.streams.audio[0]
             stream.codec_context.thread_count = 1
             samples = 0
@@ -124,7 +124,7 @@ def _samples(frame: AudioFrame) -> NDArray[np.int16]:
     if kind == "s16":
         return np.ascontiguousarray(interleaved, dtype=np.int16)
     if kind == "s32":
-        return np.ascontiguousarray(interleaved >> 16, dtype=np.int16)
+        return np.ascontiguousarray(np.asarray(interleaved, np.int32) >> 16, dtype=np.int16)
     if kind == "flt":
         scaled = np.rint(np.asarray(interleaved, np.float32) * 32768.0)
         return np.ascontiguousarray(np.clip(scaled, -32768, 32767), dtype=np.int16)
