@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import chain
-from typing import Final, Literal
+from typing import Any, Final, Literal
 
 import av
 import cv2
@@ -139,7 +139,8 @@ class PictureStream:
         """The whole frame with this stamp as a JPEG picture; raises `PictureError` where it is not kept."""
         for unit in self._jpegs:
             if unit.timestamp_ns == timestamp_ns:
-                return unit.data
+                # Coded anew: what came from outside must not reach a decoder outside this process.
+                return self._jpeg_of(cv2.imdecode(np.frombuffer(unit.data, np.uint8), cv2.IMREAD_COLOR))
         for gop in (self._gop, self._earlier_gop):
             if any(unit.timestamp_ns == timestamp_ns for unit in gop):
                 return self._encode(gop, timestamp_ns)
@@ -290,7 +291,11 @@ class PictureStream:
         frame = next((each for each in frames if each.pts == timestamp_ns), None)
         if frame is None:
             raise PictureError("the frame is no longer kept")
-        picture = frame.to_ndarray(format="bgr24")
+        return self._jpeg_of(frame.to_ndarray(format="bgr24"))
+
+    def _jpeg_of(self, picture: Any) -> bytes:
+        if picture is None:
+            raise PictureError("the frame cannot be decoded")
         done, coded = cv2.imencode(".jpg", picture, [cv2.IMWRITE_JPEG_QUALITY, self._settings.jpeg_quality])
         if not done:
             raise PictureError("the frame cannot be coded as JPEG")

@@ -105,13 +105,18 @@ class _Pending:
 
 @dataclass(slots=True, eq=False)
 class _Known:
-    """One slide: `waiting` are starts at which it was shown and whose text has not been given out."""
+    """One slide.
+
+    waiting: starts at which it was shown and whose text has not been given out.
+    asked: whether its reading is under way; after a failure it is not, until the slide is seen again.
+    """
 
     luma: Luma
     frame_ns: int
     lines: tuple[TextLine, ...] | None = None
     waiting: list[int] = field(default_factory=list)
     tries: int = 1
+    asked: bool = True
 
 
 class SlideWatcher:
@@ -131,13 +136,16 @@ class SlideWatcher:
 
     def observe(self, timestamp_ns: int, luma: Luma, sharpness: float) -> list[SlideEvent]:
         """Takes one frame: small luma (90, 160) uint8 and its sharpness; returns what it brings about."""
+        return [*self._overdue(timestamp_ns), *self._follow(timestamp_ns, luma, sharpness)]
+
+    def _follow(self, timestamp_ns: int, luma: Luma, sharpness: float) -> list[SlideEvent]:
         self._note_activity(timestamp_ns, luma)
         live = self._live_mask()
         if self._current is not None and self._same(self._current.luma, luma, live):
             self._pending = None
             self._trail.clear()
             return []
-        self._follow(timestamp_ns, luma)
+        self._leave_trail(timestamp_ns, luma)
         pending = self._pending
         if pending is None or timestamp_ns < pending.seen_ns or not self._same(pending.luma, luma, live):
             self._pending = _Pending(timestamp_ns, timestamp_ns, luma.copy(), sharpness)
@@ -170,16 +178,18 @@ class SlideWatcher:
     def failed(self, frame_ns: int) -> list[SlideEvent]:
         """The candidate's frame could not be had or read: the slide is asked for again at its next frame.
 
-        After `max_tries` it stays without text, so that one bad slide cannot keep the reader busy.
+        After `max_tries` it stays without text, so that one bad slide cannot keep the reader busy. A slide
+        that has gone meanwhile is given without text too, but is read when it is shown another time.
         """
         entry = self._unread(frame_ns)
         if entry is None:
             return []
+        entry.asked = False
+        if entry is not self._current:
+            return self._give_up(entry)
         if entry.tries >= self._settings.max_tries:
             return list(self.read(frame_ns, ()))
-        entry.tries += 1
-        if entry is self._current:
-            self._current = None
+        self._current = None
         return []
 
     @property
@@ -195,10 +205,22 @@ class SlideWatcher:
         return tuple(
             SlideCandidate(entry.waiting[0], entry.frame_ns)
             for entry in self._known
-            if entry.lines is None and entry.waiting
+            if entry.lines is None and entry.asked
         )
 
-    def _follow(self, timestamp_ns: int, luma: Luma) -> None:
+    def _overdue(self, timestamp_ns: int) -> list[SlideEvent]:
+        """Slides whose reading failed and that did not come back into view: their mark is let go."""
+        limit_ns = timestamp_ns - self._settings.trail_ns
+        late = [
+            each for each in self._known if not each.asked and each.lines is None and each.frame_ns < limit_ns
+        ]
+        return [event for entry in late for event in self._give_up(entry)]
+
+    def _give_up(self, entry: _Known) -> list[SlideEvent]:
+        self._known.remove(entry)
+        return [slide for start_ns in entry.waiting for slide in self._show(entry, start_ns, known=False)]
+
+    def _leave_trail(self, timestamp_ns: int, luma: Luma) -> None:
         if self._trail and timestamp_ns < self._trail[-1][0]:
             self._trail.clear()
         self._trail.append((timestamp_ns, _thumb(luma)))
@@ -230,8 +252,9 @@ class SlideWatcher:
         self._current = entry
         if entry.lines is not None:
             return list(self._show(entry, start_ns, known=True))
-        if entry.tries > 1 and entry.frame_ns != frame_ns:
-            entry.frame_ns = frame_ns
+        if not entry.asked:
+            entry.asked, entry.frame_ns = True, frame_ns
+            entry.tries += 1
             return [SlideCandidate(entry.waiting[0], frame_ns)]
         entry.waiting.append(start_ns)
         return []
@@ -315,16 +338,16 @@ def _known_state(entry: _Known) -> list[Any]:
     lines = None
     if entry.lines is not None:
         lines = [[line.text, list(line.box), line.confidence] for line in entry.lines]
-    return [_pack(entry.luma), entry.frame_ns, lines, list(entry.waiting), entry.tries]
+    return [_pack(entry.luma), entry.frame_ns, lines, list(entry.waiting), entry.tries, entry.asked]
 
 
 def _known_from(state: list[Any]) -> _Known:
-    luma, frame_ns, lines, waiting, tries = state
+    luma, frame_ns, lines, waiting, tries, asked = state
     restored = None
     if lines is not None:
         restored = tuple(TextLine(text, (box[0], box[1], box[2], box[3]), confidence)
                          for text, box, confidence in lines)  # fmt: skip
-    return _Known(_unpack(luma), frame_ns, restored, list(waiting), tries)
+    return _Known(_unpack(luma), frame_ns, restored, list(waiting), tries, asked)
 
 
 def _thumb(luma: Luma) -> Thumb:
