@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from .cues import Cue, plain, timed_words
+from .cues import Cue, plain, timed_words, without_tags
 from .streams import TextPiece
 
 _VOICE: Final = re.compile(r"<v(?:\.[^\s>]*)?\s+([^>]*)>", re.IGNORECASE)
@@ -107,7 +107,7 @@ def lines_of_cues(cues: Sequence[Cue]) -> list[TextPiece]:
                 told = speaker if goes_on and not line.voice_over else None
                 if not parts or parts[-1][0] != told:
                     parts.append((told, []))
-            else:
+            elif not parts or parts[-1][0] != told or told is None:
                 parts.append((told, []))
             parts[-1][1].append(raw)
             speaker = told
@@ -140,6 +140,9 @@ def _voice_lines(lines: Iterable[str]) -> Iterator[_Line]:
     voice: str | None = None
     voiced = False
     for line in lines:
+        if "<" not in line:
+            yield _Line(line, voice, voiced and voice is None)
+            continue
         parts = _VOICE.split(line)
         if plain(parts[0]):
             yield _Line(parts[0], voice, voiced and voice is None)
@@ -160,7 +163,7 @@ def _speaker_of(line: _Line, names: _Names) -> tuple[str | None, str]:
     """Speaker that a line names (``_SAME``: it names none) and the line without that."""
     if line.voice is not None:
         return line.voice[:MAX_NAME_CHARS], line.raw
-    text = _without_tags(line.raw)
+    text = without_tags(line.raw)
     if match := _CHEVRON.match(text):
         rest = text[match.end() :]
         named = _PREFIX.match(rest)
@@ -174,11 +177,6 @@ def _speaker_of(line: _Line, names: _Names) -> tuple[str | None, str]:
     if (match := _PREFIX.match(text)) and match[1].strip() in names.prefixes:
         return match[1].strip(), text[match.end() :]
     return _SAME, line.raw
-
-
-def _without_tags(line: str) -> str:
-    """A line with only the tags off that could hide a speaker's mark at its start; inline times stay."""
-    return re.sub(r"^(?:\s|<(?!\d)[^<>]*>|\{\\[^{}]*\})+", "", line).replace("&gt;", ">")
 
 
 def _could_be_name(text: str) -> bool:
@@ -202,11 +200,11 @@ def _prefix_names(cues: Sequence[Cue]) -> _Names:
     counts: Counter[str] = Counter()
     with_prefix = brackets = chevrons = 0
     for cue in cues:
-        found = [m[1].strip() for line in cue.lines if (m := _PREFIX.match(_without_tags(line)))]
+        found = [m[1].strip() for line in cue.lines if (m := _PREFIX.match(without_tags(line)))]
         likely = [name for name in found if _could_be_name(name)]
         counts.update(likely)
         with_prefix += bool(likely)
-        first = _without_tags(cue.lines[0])
+        first = without_tags(cue.lines[0])
         bracket = _BRACKET.match(first)
         brackets += bracket is not None and not _SOUND_NOTES.search(bracket[1]) and _could_be_name(bracket[1])
         chevrons += _CHEVRON.match(first) is not None

@@ -129,7 +129,7 @@ def _blocks(text: str) -> Iterator[tuple[int, int, list[str]]]:
                 yield (*times, body)
                 times, body = None, []
         elif not skipping:
-            body.append(("\n" if after_blank and body else "") + line.strip())
+            body.append(("\n" if after_blank else "") + line.strip())
         after_blank = False
     if times is not None:
         yield (*times, body)
@@ -160,12 +160,20 @@ def _reading_time_ns(lines: tuple[str, ...]) -> int:
 
 def plain(line: str) -> str:
     """A line's text: tags and inline times off, entities resolved, spaces folded."""
-    text = _TAG.sub("", _INLINE_TIME.sub("", line))
-    return _SPACES.sub(" ", html.unescape(text)).strip() if "&" in text else _SPACES.sub(" ", text).strip()
+    if "<" in line or "{" in line:
+        line = _TAG.sub("", _INLINE_TIME.sub("", line))
+    return _SPACES.sub(" ", html.unescape(line) if "&" in line else line).strip()
+
+
+def without_tags(line: str) -> str:
+    """A line with its inline times but no other tags, so that a speaker's mark stands at its start."""
+    return _TAG.sub("", line).replace("&gt;", ">") if "<" in line or "&" in line or "{" in line else line
 
 
 def timed_words(line: str, start_ns: int, end_ns: int) -> tuple[WordPiece, ...]:
     """Words of a line with inline times (``one<00:00:01.200><c> two</c>``); empty where it has none."""
+    if "<" not in line:
+        return ()
     marks = [(0, start_ns), *((m.end(), _ns(m.groups())) for m in _INLINE_TIME.finditer(line))]
     if len(marks) == 1:
         return ()

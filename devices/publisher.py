@@ -240,9 +240,10 @@ class Publisher:
             found = known.get(name)
             if found is None or found.error is not None:
                 raise PublishError(f"{self._bootstrap} has no topic {name}: minuted topics create makes it")
-            if len(found.partitions) != self._names.shards:
+            count = len(found.partitions)
+            if count != self._names.shards:
                 raise PublishError(
-                    f"topic {name} has {len(found.partitions)} partitions, the settings say {self._names.shards}"
+                    f"topic {name} has {count} partitions, the settings say {self._names.shards}"
                 )
 
     def _unreachable(self) -> BrokerUnreachable:
