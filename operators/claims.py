@@ -39,7 +39,11 @@ _ORDINALS: Final = {"thirtieth": 30} | _numbered(
 )  # fmt: skip
 _FIRST_PERSON: Final = frozenset({"i", "me", "my", "mine", "myself"})
 _SECOND_PERSON: Final = frozenset({"you", "your", "yours", "yourself"})
-_TAKING_ON: Final = re.compile(r"\b(?:will do|on it|can do|happy to|no problem|consider it done|got it)\b")
+_TAKING_ON: Final = re.compile(
+    r"\b(?:will do|on it|can do|happy to|no problem|consider it done|got it|"
+    r"you(?:['’]ll| will| shall) (?:\w+ )?(?:have|get|hear|receive|see)|leave that with)\b"
+)
+"""A speaker who takes something on without saying *I*."""
 
 WEEKDAYS: Final = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
 MONTHS: Final = (

@@ -43,9 +43,10 @@ from operators.deliver_document import (
     item_of,
     setting_of,
 )
+from operators.plain_text import plain
 from operators.sink import Outgoing
 from operators.understand_types import Spoken
-from operators.verify_types import Draft, Stretch, Verified, VerifiedItem, clean
+from operators.verify_types import Draft, Stretch, Verified, VerifiedItem
 
 _NEVER_NS: Final = -(2**63)
 _ABSENT: Final = b""
@@ -147,7 +148,7 @@ class MeetingLedger:
         current = entry.published or entry.ruled
         if current is None:
             return []
-        item, by = current.item, clean(correction.by)
+        item, by = current.item, plain(correction.by)
         if correction.expected_text is not None and correction.expected_text != item.text:
             reason = f"correction {correction.correction_id} by {by} does not fit: the item reads otherwise"
             if reason in entry.asked:

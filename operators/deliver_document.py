@@ -23,8 +23,9 @@ from contracts.minutes import (
     Verdict,
     Versions,
 )
+from operators.plain_text import plain
 from operators.understand_types import Spoken
-from operators.verify_types import Draft, Stretch, Verified, VerifiedItem, clean, seconds
+from operators.verify_types import Draft, Stretch, Verified, VerifiedItem, seconds
 
 SECTIONS: Final[tuple[Section, ...]] = ("decisions", "action_items", "open_questions", "answered_questions")
 _NS_PER_S: Final = 1_000_000_000
@@ -46,7 +47,7 @@ class Setting:
 def setting_of(verified: Verified) -> Setting:
     draft = verified.draft
     return Setting(
-        title=clean(draft.context.title)[:1000] if draft.context.title else None,
+        title=plain(draft.context.title)[:1000] if draft.context.title else None,
         start_ns=draft.start_ns,
         tai_utc_offset_s=draft.tai_utc_offset_s,
         duration_s=seconds(draft.duration_ns, 0),
@@ -93,9 +94,9 @@ def corrected(item: ActionItem | Item, correction: Correction) -> ActionItem | I
     """The item as a person wants it; owner and due apply to action items alone."""
     changes: dict[str, object] = {"origin": "person", "verdict": "pass", "confidence": 1.0}
     if correction.action == "change":
-        changes |= {"text": clean(correction.text)} if correction.text is not None else {}
+        changes |= {"text": plain(correction.text)} if correction.text is not None else {}
         if isinstance(item, ActionItem):
-            changes |= {"owner": clean(correction.owner)} if correction.owner is not None else {}
+            changes |= {"owner": plain(correction.owner)} if correction.owner is not None else {}
             changes |= {"due": correction.due} if correction.due is not None else {}
     return item.model_copy(update=changes)
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import datetime as dt
 import json
 import re
-import unicodedata
 from collections.abc import Iterable, Sequence
 from typing import Final
 
@@ -23,6 +22,7 @@ from contracts.minutes import (
     SummarySentence,
     UtteranceShown,
 )
+from operators.plain_text import plain
 
 _DAYS: Final = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 _MONTHS: Final = (
@@ -37,16 +37,6 @@ _ENTITY: Final = re.compile(r"&(?=#?\w+;)")
 _URL: Final = re.compile(r"(?i)(https?|ftp)(?=://)|\b(www)(?=\.)")
 _BLOCK: Final = re.compile(r"^(#{1,6}(?=\s|$)|[-+](?=\s|$)|=+$|-{2,})")
 _BLOCK_NUMBER: Final = re.compile(r"^(\d{1,9})([.)])(?=\s|$)")
-
-
-def plain(text: str) -> str:
-    """One line without control, format (direction, zero width) and surrogate characters."""
-    kept = "".join(
-        " " if ch.isspace() else ch
-        for ch in text
-        if ch.isspace() or unicodedata.category(ch) not in ("Cc", "Cf", "Cs", "Co", "Zl", "Zp")
-    )
-    return " ".join(kept.split())
 
 
 def escape_markdown(text: str) -> str:
@@ -136,12 +126,12 @@ def _numbered(items: Sequence[Item], nothing: str) -> list[str]:
     ]
 
 
-def due_text_of(item: ActionItem) -> str:
+def due_text_of(item: ActionItem, weekday: bool = True) -> str:
     """Due date as people read it: the date with the words, or the words alone; empty without either."""
     if item.due is not None and item.due_text:
-        return f"{date_text(item.due)} (“{plain(item.due_text)}”)"
+        return f"{date_text(item.due, weekday)} (“{plain(item.due_text)}”)"
     if item.due is not None:
-        return date_text(item.due)
+        return date_text(item.due, weekday)
     return f"“{plain(item.due_text)}”, date open" if item.due_text else ""
 
 

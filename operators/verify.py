@@ -22,9 +22,10 @@ from operators import claims
 from operators.claims import Said
 from operators.language.people import Roster, person_of, roster_of
 from operators.language.text import stems
+from operators.plain_text import plain
 from operators.understand_types import Attendee, DraftItem, Quote, Spoken
 from operators.understand_types import SummarySentence as DraftSentence
-from operators.verify_types import Draft, ItemVerdict, SummaryVerdict, Verified, VerifiedItem, clean, seconds
+from operators.verify_types import Draft, ItemVerdict, SummaryVerdict, Verified, VerifiedItem, seconds
 
 SECTION_OF: Final[Mapping[str, Section]] = {
     "decision": "decisions",
@@ -86,7 +87,7 @@ def speech_evidence(quote: Quote, draft: Draft) -> Evidence:
         end_s=seconds(max(start_ns, end_ns), draft.zero_ns),
         device=spoken.device or "unknown",
         speaker=spoken.speaker,
-        quote=clean(spoken.text[quote.first : quote.last]),
+        quote=plain(spoken.text[quote.first : quote.last]),
         error_ms=round(spoken.error_ms, 3),
         sampling_ms=round(spoken.sampling_ms, 3),
         boundary_ms=round(spoken.boundary_ms, 3),
@@ -138,7 +139,7 @@ class _Examination:
         spoken = [self.draft.utterances[q.utterance_id] for q in real]
         self.quotes = real
         self.said = Said(
-            tuple(clean(s.text[q.first : q.last]) for q, s in zip(real, spoken, strict=True)),
+            tuple(plain(s.text[q.first : q.last]) for q, s in zip(real, spoken, strict=True)),
             tuple(s.speaker for s in spoken),
         )
         if real and not self.checks["quotes_were_said"]:
@@ -152,7 +153,7 @@ class _Examination:
         self.actions.append(f"withheld: {why}")
 
     def _check_text(self) -> None:
-        self.text = clean(self.item.text)
+        self.text = plain(self.item.text)
         self.checks["text_is_clean"] = self.text == self.item.text
         self.checks["text_says_something"] = any(c.isalnum() for c in self.text)
         if not self.checks["text_is_clean"] and self.text:
@@ -161,7 +162,7 @@ class _Examination:
             self._quote_instead("the text was empty")
 
     def _check_owner(self) -> None:
-        owner = clean(self.item.owner)[:_MAX_LINE_CHARS] if self.item.owner else None
+        owner = plain(self.item.owner)[:_MAX_LINE_CHARS] if self.item.owner else None
         self.owner = owner
         finding = claims.owner_finding(owner, self.item.owner_external, self.said, self.roster)
         self.checks["owner_stated"] = owner is None or finding.stated
@@ -173,7 +174,7 @@ class _Examination:
             self.actions.append(f"owner {owner} taken out: not stated in the evidence")
 
     def _check_due(self) -> None:
-        words = clean(self.item.due_text)[:_MAX_LINE_CHARS] if self.item.due_text else None
+        words = plain(self.item.due_text)[:_MAX_LINE_CHARS] if self.item.due_text else None
         self.due, self.due_text = self.item.due, words
         self.checks["due_words_said"] = words is None or claims.occurs(words, self.said)
         if not self.checks["due_words_said"]:
@@ -245,7 +246,7 @@ def _slide_evidence(text: str, speech: Sequence[Evidence], draft: Draft) -> tupl
     for slide in draft.slides:
         start_s, end_s = seconds(slide.start_ns, draft.zero_ns), seconds(slide.end_ns, draft.zero_ns)
         during = [e for e in speech if e.start_s < end_s and start_s < e.end_s]
-        lines = [line for raw in slide.text.splitlines() if (line := clean(raw))]
+        lines = [line for raw in slide.text.splitlines() if (line := plain(raw))]
         line = max(lines, key=lambda t: len(wanted & stems(t.casefold())), default="")
         if not during or len(wanted & stems(line.casefold())) < 2:
             continue
@@ -309,11 +310,11 @@ def _verify_sentence(
         return None, "a sentence without evidence was dropped"
     spoken = [draft.utterances[q.utterance_id] for q in quotes]
     said = Said(
-        tuple(clean(s.text[q.first : q.last]) for q, s in zip(quotes, spoken, strict=True)),
+        tuple(plain(s.text[q.first : q.last]) for q, s in zip(quotes, spoken, strict=True)),
         tuple(s.speaker for s in spoken),
     )
     granted = [name for s in said.speakers if (name := roster.of_speaker(s))]
-    text, action = clean(sentence.text), ""
+    text, action = plain(sentence.text), ""
     if not text or (
         claims.unsupported_numbers(text, said)
         or claims.unsupported_names(text, said, roster, granted)
@@ -342,9 +343,9 @@ def _verify_summary(
             shown = _verify_sentence(offered, draft, roster)[0] if offered is not None else None
             if shown is not None:
                 kept.append(shown)
-                actions.append(f"a sentence on {clean(topic)} was added")
+                actions.append(f"a sentence on {plain(topic)} was added")
             else:
-                notices.append(f"The key topic “{clean(topic)}” was discussed but is not in the summary.")
+                notices.append(f"The key topic “{plain(topic)}” was discussed but is not in the summary.")
     return tuple(kept), SummaryVerdict(tuple(checks.items()), tuple(dict.fromkeys(actions))), notices
 
 

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import datetime as dt
-import unicodedata
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Final, Literal
+from typing import Literal
 
 from contracts.minutes import Evidence, Origin, Section, Stage, SummarySentence
 from operators.understand_types import DraftItem, MeetingContext, Spoken
@@ -108,14 +107,3 @@ class Verified:
 def seconds(time_ns: int, zero_ns: int) -> float:
     """Seconds from the zero, rounded to milliseconds in whole numbers, so the same everywhere."""
     return ((time_ns - zero_ns + 500_000) // 1_000_000) / 1000
-
-
-def clean(text: str) -> str:
-    """One line without control characters and without those that reorder or hide text."""
-    if text.isascii() and text.isprintable() and "  " not in text:
-        return text.strip()
-    kept = (" " if c.isspace() else c for c in text if c.isspace() or unicodedata.category(c) not in _HIDDEN)
-    return " ".join("".join(kept).split())
-
-
-_HIDDEN: Final = frozenset({"Cc", "Cf", "Cs", "Co", "Cn"})
