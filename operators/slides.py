@@ -32,7 +32,8 @@ STATE_FORMAT: Final = 1
 
 _CELL = LUMA_WIDTH // VOLUME_COLUMNS
 _THUMB = 5
-_THUMB_LEVELS, _THUMB_SHARE = 16, 0.1
+# A first slide has none before it to be told from: half the thumbnail by 32 levels is taken for it.
+_FIRST_DISTANCE = 288 * 32
 _LIVE_OF, _LIVE_MIN = 6, 4
 _TRAIL_LIMIT = 40
 
@@ -156,7 +157,7 @@ class SlideWatcher:
         if stood_ns < self._settings.settle_ns or (rising and stood_ns < self._settings.sharpen_wait_ns):
             return []
         self._pending = None
-        start_ns = self._first_seen(luma, pending.start_ns)
+        start_ns = self._first_seen(luma, pending.start_ns, live)
         self._trail.clear()
         return self._settle(start_ns, timestamp_ns, luma, live)
 
@@ -227,14 +228,17 @@ class SlideWatcher:
         oldest_ns = timestamp_ns - self._settings.trail_ns
         self._trail = [each for each in self._trail[-_TRAIL_LIMIT:] if each[0] >= oldest_ns]
 
-    def _first_seen(self, luma: Luma, start_ns: int) -> int:
+    def _first_seen(self, luma: Luma, start_ns: int, live: Mask) -> int:
         """Walks back from the settled picture over frames that are nearly the same.
 
         A picture that only gets sharper, or a moving face in a corner, has begun before it stood still.
         """
-        final = _thumb(luma).astype(np.int16)
+        final, still = _thumb(luma), ~live[::_THUMB, ::_THUMB]
+        far = _FIRST_DISTANCE
+        if self._current is not None:
+            far = _distance(_thumb(self._current.luma), final, still)
         for stamp, thumb in reversed(self._trail):
-            if (np.abs(final - thumb) > _THUMB_LEVELS).mean() > _THUMB_SHARE:
+            if _distance(thumb, final, still) > far / 4:
                 break
             start_ns = min(start_ns, stamp)
         return start_ns
@@ -354,6 +358,12 @@ def _thumb(luma: Luma) -> Thumb:
     """Thumbnail of shape (18, 32), uint8."""
     size = (LUMA_WIDTH // _THUMB, LUMA_HEIGHT // _THUMB)
     return np.asarray(cv2.resize(luma, size, interpolation=cv2.INTER_AREA), np.uint8)
+
+
+def _distance(a: Thumb, b: Thumb, where: NDArray[np.bool_]) -> int:
+    """Sum of the differences of two thumbnails, small ones left out as noise."""
+    difference = np.asarray(cv2.absdiff(a, b))[where].astype(np.int64)
+    return int(difference[difference > 6].sum())
 
 
 def _thumb_from(data: bytes) -> Thumb:

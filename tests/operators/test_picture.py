@@ -1,0 +1,105 @@
+"""Picture features: shapes, values that can be worked out by hand, and the stated rate."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from contracts.packet import ClockKind, Codec, Modality, Packet, decode, encode, payload_array
+from operators.picture import (
+    PATCH_PERIOD_NS,
+    VOLUME_PERIOD_NS,
+    ChangeSettings,
+    changed_pixels,
+    patch_bytes,
+    patches,
+    sharpness,
+    small_luma,
+    volume,
+    volume_bytes,
+)
+
+SECOND = 1_000_000_000
+
+
+def test_volume_tells_where_something_moves() -> None:
+    before = np.full((90, 160), 100, np.uint8)
+    after = before.copy()
+    after[20:30, 50:60] = 203
+    maps = volume(after, before, VOLUME_PERIOD_NS)
+    assert maps.shape == (3, 9, 16) and maps.dtype == np.float16
+    motion = maps[1]
+    assert np.argwhere(motion > 0).tolist() == [[2, 5]]
+    assert float(motion[2, 5]) == pytest.approx(100 / 255, abs=1e-3)
+    assert float(maps[0, 2, 5]) == pytest.approx(203 / 255, abs=1e-3)
+
+
+def test_motion_is_per_200_ms_whatever_the_spacing() -> None:
+    before, after = np.full((90, 160), 50, np.uint8), np.full((90, 160), 53 + 80, np.uint8)
+    slow = volume(after, before, 4 * VOLUME_PERIOD_NS)[1]
+    assert float(slow.max()) == pytest.approx(20 / 255, abs=1e-3)
+    assert not volume(after, None, 0)[1].any()
+
+
+def test_camera_noise_is_no_motion_and_writing_is_detail() -> None:
+    rng = np.random.default_rng(1)
+    board = np.full((90, 160), 128, np.uint8)
+    noisy = (board + rng.integers(-1, 2, board.shape)).astype(np.uint8)
+    assert not volume(noisy, board, VOLUME_PERIOD_NS)[1].any()
+    written = board.copy()
+    written[40:50:2, 80:90] = 20
+    detail = volume(written, board, VOLUME_PERIOD_NS)[2]
+    assert detail[4, 8] == detail.max() > 0.1
+
+
+def test_patches_cover_the_frame_row_by_row() -> None:
+    plane = np.zeros((1080, 1920), np.uint8)
+    plane[:270, 240:480] = 200
+    found = patches(plane)
+    assert found.shape == (32, 16, 16) and found.dtype == np.uint8
+    assert found[1].min() == 200 and not found[0].any() and not found[2:].any()
+
+
+@pytest.mark.parametrize("shape", [(1080, 1920), (1920, 1080), (90, 160), (17, 33), (2160, 4096)])
+def test_any_shape_becomes_the_small_frame(shape: tuple[int, int]) -> None:
+    assert small_luma(np.full(shape, 7, np.uint8)).tolist() == np.full((90, 160), 7).tolist()
+
+
+def test_sharpness_falls_with_blur() -> None:
+    import cv2
+
+    picture = np.zeros((360, 640), np.uint8)
+    picture[::8, :] = 255
+    blurred = np.asarray(cv2.GaussianBlur(picture, (9, 9), 3), np.uint8)
+    assert sharpness(picture) > 4 * sharpness(blurred)
+
+
+def test_changed_pixels_leaves_pointers_and_ignored_areas_out() -> None:
+    blank = np.full((90, 160), 240, np.uint8)
+    pointer, line = blank.copy(), blank.copy()
+    pointer[40:44, 70:74] = 0
+    line[40:43, 20:60] = 0
+    settings = ChangeSettings()
+    assert changed_pixels(blank, pointer, settings) == 0
+    assert changed_pixels(blank, line, settings) == 120
+    ignore = np.zeros((90, 160), np.bool_)
+    ignore[30:50] = True
+    assert changed_pixels(blank, line, settings, ignore) == 0
+
+
+def test_packets_carry_the_features_within_the_stated_rate() -> None:
+    luma = np.arange(90 * 160, dtype=np.uint32).astype(np.uint8).reshape(90, 160)
+    features, squares = volume(luma, None, 0), patches(luma)
+    common = {"meeting_id": "m", "device_id": "camera", "modality": Modality.PICTURE_FEATURES}
+    coded = Packet(
+        **common, codec=Codec.VOLUME_F16, clock_kind=ClockKind.PTP, stream_epoch=1, sequence=0, timestamp_ns=0,
+        duration_ns=VOLUME_PERIOD_NS, payload=volume_bytes(features), width=16, height=9, channels=3,
+    )  # fmt: skip
+    square = Packet(
+        **common, codec=Codec.PATCHES_U8, clock_kind=ClockKind.PTP, stream_epoch=1, sequence=1, timestamp_ns=0,
+        duration_ns=PATCH_PERIOD_NS, payload=patch_bytes(squares), width=16, height=16, channels=1,
+    )  # fmt: skip
+    assert np.array_equal(payload_array(decode(encode(coded))), features)
+    assert np.array_equal(payload_array(decode(encode(square))), squares)
+    volumes_s, patches_s = SECOND // VOLUME_PERIOD_NS, SECOND // PATCH_PERIOD_NS
+    assert volumes_s * len(encode(coded)) + patches_s * len(encode(square)) <= 14_000
