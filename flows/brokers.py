@@ -17,6 +17,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import zlib
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from importlib.resources import files
@@ -93,6 +94,16 @@ def wait_until_ready(bootstrap: str, timeout_s: float) -> bool:
     return False
 
 
+def guarded_command(command: Sequence[str]) -> list[str]:
+    """The command, made to end with this process however that ends (Linux; elsewhere unchanged).
+
+    Its program must be an absolute path.
+    """
+    if sys.platform != "linux":
+        return list(command)
+    return [sys.executable, "-I", "-S", "-c", _PARENT_GUARD, str(os.getpid()), *command]
+
+
 class ServerProcess(ABC):
     """One broker process with its folder, port and log; what both kinds have in common.
 
@@ -140,16 +151,14 @@ class ServerProcess(ABC):
         if listens(self.port):
             raise BrokerError(f"port {self.port} of 127.0.0.1 is taken by another program")
         command = self._prepare()
-        if self.guarded and sys.platform == "linux":
-            guard = [sys.executable, "-I", "-S", "-c", _PARENT_GUARD, str(os.getpid())]
-            command = [*guard, *command]
+        if self.guarded:
+            command = guarded_command(command)
         with self.log.open("ab") as log:
             self._process = subprocess.Popen(
                 command,
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=subprocess.STDOUT,
-                env=self._environment(),
                 # Ctrl-C in the terminal must reach the program, which then ends the broker last.
                 start_new_session=True,
             )
@@ -176,9 +185,6 @@ class ServerProcess(ABC):
     def _prepare(self) -> list[str]:
         """Write what the broker needs into its folder; the command to start, its program as absolute path."""
 
-    def _environment(self) -> dict[str, str]:
-        return dict(os.environ)
-
     def _await_service(self, process: subprocess.Popen[bytes]) -> None:
         deadline = time.monotonic() + self.start_timeout_s
         while process.poll() is None and time.monotonic() < deadline:
@@ -188,8 +194,9 @@ class ServerProcess(ABC):
             time.sleep(0.01)
         code = process.poll()
         self.kill()
+        said = _last_word(self.log.read_text(errors="replace")) or "without a word"
         happened = f"ended with code {code}" if code is not None else "did not answer"
-        raise BrokerError(f"{self.kind} broker {happened} on {self.bootstrap}: {_last_line(self.log)}")
+        raise BrokerError(f"{self.kind} broker {happened} on {self.bootstrap}: {said} ({self.log})")
 
     def _end(self, how: signal.Signals) -> None:
         process, self._process = self._process, None
@@ -308,7 +315,7 @@ def kafka_jars(cache: Path = JAR_CACHE) -> Path:
 
     Raises BrokerError without Maven, or when Maven fails.
     """
-    jars = cache / f"jars-{KAFKA_VERSION}"
+    jars = cache / f"jars-{KAFKA_VERSION}-{zlib.crc32(_POM.encode()):08x}"
     if jars.is_dir():
         return jars
     maven = shutil.which("mvn")
@@ -357,12 +364,10 @@ def _embedded_binary() -> Path:
 def _checked(command: Sequence[str], timeout_s: float) -> None:
     done = subprocess.run(command, capture_output=True, text=True, timeout=timeout_s)
     if done.returncode != 0:
-        said = (done.stdout + done.stderr).strip().splitlines()
-        raise BrokerError(f"{Path(command[0]).name} failed: {said[-1] if said else done.returncode}")
+        said = _last_word(done.stdout + done.stderr) or f"code {done.returncode}"
+        raise BrokerError(f"{Path(command[0]).name} failed: {said}")
 
 
-def _last_line(path: Path) -> str:
-    with path.open("rb") as log:
-        log.seek(max(0, path.stat().st_size - 4096))
-        lines = log.read().decode(errors="replace").strip().splitlines()
-    return f"{lines[-1]} ({path})" if lines else f"no word in {path}"
+def _last_word(output: str) -> str:
+    """The last line that is not part of a stack trace, which is indented; empty when there is none."""
+    return next((line for line in reversed(output.splitlines()) if line[:1].strip()), "")

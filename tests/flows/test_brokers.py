@@ -169,7 +169,7 @@ class BrokenBroker(EmbeddedBroker):
     """What a binary looks like that cannot run here."""
 
     def _prepare(self) -> list[str]:
-        return ["/bin/sh", "-c", "echo first; echo cannot run here; exit 3"]
+        return ["/bin/sh", "-c", "echo first; echo cannot run here; echo '  at line 7'; exit 3"]
 
 
 class SilentBroker(EmbeddedBroker):
@@ -187,7 +187,7 @@ def test_says_why_a_broker_does_not_start(tmp_path: Path) -> None:
     ) as caught:
         BrokenBroker(tmp_path).start()
     assert "\n" not in str(caught.value)
-    with pytest.raises(BrokerError, match=r"did not answer on 127.*no word in"):
+    with pytest.raises(BrokerError, match=r"did not answer on 127.*without a word"):
         SilentBroker(tmp_path / "silent").start()
 
 
