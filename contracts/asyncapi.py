@@ -8,6 +8,7 @@ from .base import Message
 from .catalogue import CARRIED, MODELS, name_of
 from .packet import MAX_PAYLOAD_BYTES, VERSION
 from .packet import __doc__ as PACKET_LAYOUT
+from .timeline import Fence
 from .topics import DEFAULT_SHARDS, DEVICE_TOPICS, TOPICS, Topic
 
 CONTRACT_VERSION: Final = "1.0.0"
@@ -48,11 +49,9 @@ def key_rule(topic: Topic) -> str:
         return "`meeting/minutes/`"
     if topic.compacted:
         return "`meeting/type/subject`"
-    exceptions = {
-        topics.DEADLETTER: ", none where it could not be read",
-        topics.TIMELINE: ", none for a fence",
-    }
-    return "meeting id" + exceptions.get(topic, "")
+    if topic is topics.DEADLETTER:
+        return "`topic/partition/offset` of what it holds"
+    return "meeting id, empty for a fence" if topic is topics.TIMELINE else "meeting id"
 
 
 def _id(topic: Topic) -> str:
@@ -100,7 +99,6 @@ def _operation(topic: Topic) -> tuple[str, Node]:
 
 
 def _message(name: str, model: type[Message]) -> Node:
-    compacted = any(topic.compacted for topic, carried in CARRIED.items() if model in carried)
     return {
         "name": name,
         "title": model.__name__,
@@ -108,7 +106,7 @@ def _message(name: str, model: type[Message]) -> Node:
         "contentType": "application/json",
         "traits": [{"$ref": "#/components/messageTraits/json"}],
         "payload": {"schemaFormat": JSON_SCHEMA, "schema": {"$ref": f"schema/{name}.json"}},
-        "bindings": {"kafka": _key(_compacted_key() if compacted else _meeting_key())},
+        "bindings": {"kafka": _key(_key_of(model))},
     }
 
 
@@ -179,6 +177,15 @@ def _traceparent() -> Node:
 def _key(schema: Node) -> Node:
     # Written out, not referred to: AsyncAPI's own schema finds a reference here ambiguous.
     return {"key": schema, "bindingVersion": _BINDING}
+
+
+def _key_of(model: type[Message]) -> Node:
+    (topic, *_) = (topic for topic, carried in CARRIED.items() if model in carried)
+    if topic is topics.DEADLETTER:
+        return {"type": "string", "description": "`topic/partition/offset` of the message it holds."}
+    if model is Fence:
+        return {"type": "string", "const": ""}
+    return _compacted_key() if topic.compacted else _meeting_key()
 
 
 def _meeting_key() -> Node:

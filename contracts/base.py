@@ -2,7 +2,7 @@
 
 from typing import Annotated
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, JsonValue
 
 from .packet import ALL_MEETINGS, MAX_ID_BYTES, valid_id
 from .packet import ClockKind as ClockKind
@@ -23,12 +23,30 @@ def _checked_meeting(text: str) -> str:
     return text
 
 
-Id = Annotated[str, Field(min_length=1, max_length=MAX_ID_BYTES), AfterValidator(_checked_id)]
+# What JSON Schema cannot say (bytes, normal form) is in the description, the rest in its own words.
+_ID_SCHEMA: dict[str, JsonValue] = {
+    "pattern": "^[^\\u0000-\\u001f\\u007f-\\u009f]*$",
+    "description": "Unicode in normal form C, at most 64 bytes of UTF-8, no control characters.",
+}
+Id = Annotated[
+    str,
+    Field(min_length=1, max_length=MAX_ID_BYTES, json_schema_extra=_ID_SCHEMA),
+    AfterValidator(_checked_id),
+]
 """Meeting or device id: NFC, at most 64 bytes of UTF-8, no control characters."""
-MeetingId = Annotated[Id, AfterValidator(_checked_meeting)]
+MeetingId = Annotated[
+    str,
+    Field(
+        min_length=1, max_length=MAX_ID_BYTES, json_schema_extra=_ID_SCHEMA | {"not": {"const": ALL_MEETINGS}}
+    ),
+    AfterValidator(_checked_id),
+    AfterValidator(_checked_meeting),
+]
 """Id of one meeting."""
 Ns = Annotated[int, Field(ge=-_I64, lt=_I64)]
 """Nanoseconds, signed 64 bits. Above 2**53: a JSON reader needs whole numbers wider than a double."""
+LengthNs = Annotated[int, Field(ge=0, lt=_I64)]
+"""A length of time or an uncertainty, nanoseconds."""
 Count = Annotated[int, Field(ge=0, lt=2**64)]
 Text = Annotated[str, Field(max_length=MAX_TEXT_CHARS)]
 Line = Annotated[str, Field(max_length=1_000)]

@@ -5,7 +5,21 @@ from typing import Annotated, Literal
 
 from pydantic import Field, TypeAdapter, model_validator
 
-from .base import ClockKind, Count, Id, Line, MeetingId, Message, Milliseconds, Name, Ns, Sha256, Share, Text
+from .base import (
+    ClockKind,
+    Count,
+    Id,
+    LengthNs,
+    Line,
+    MeetingId,
+    Message,
+    Milliseconds,
+    Name,
+    Ns,
+    Sha256,
+    Share,
+    Text,
+)  # fmt: skip
 from .packet import ALL_MEETINGS as ALL_MEETINGS
 from .topics import compacted_key
 
@@ -188,7 +202,7 @@ class Calibration(Control):
     offset_ns: Ns
     skew_ppb: Annotated[float, Field(ge=-1e6, le=1e6)] = 0.0
     ref_ns: Ns = 0
-    uncertainty_ns: Annotated[int, Field(ge=0)] = 0
+    uncertainty_ns: LengthNs = 0
     method: Name = "stored"
     measured: datetime.date | None = None
 
@@ -204,7 +218,7 @@ class ClockState(Control):
     type: Literal["clock_state"] = "clock_state"
     device: Id
     state: Literal["locked", "holdover", "free_running"]
-    estimated_error_ns: Annotated[int, Field(ge=0)] | None = None
+    estimated_error_ns: LengthNs | None = None
     anchor_raw_ns: Ns | None = None
     """A reading of a monotonic clock …"""
     anchor_timeline_ns: Ns | None = None
@@ -271,13 +285,13 @@ class DeadLetter(Message):
     reason: Name
     detail: Text
     topic: Name
-    partition: Annotated[int, Field(ge=0)]
-    offset: Annotated[int, Field(ge=0)]
+    partition: Annotated[int, Field(ge=0, lt=2**31)]
+    offset: Annotated[int, Field(ge=0, lt=2**63)]
     meeting_id: Line | None = None
     """As far as it could be read; need not be a valid id."""
     bytes_base64: Annotated[str, Field(max_length=MAX_DEAD_BYTES * 4 // 3 + 4)]
     """Original bytes, at most the first ``MAX_DEAD_BYTES`` of them."""
-    size: Annotated[int, Field(ge=0)]
+    size: Count
     """How many bytes there were."""
 
 

@@ -9,6 +9,11 @@ from .base import Count, Line, MeetingId, Message, Milliseconds, Name, Ns, Secon
 from .topics import compacted_key
 
 SCHEMA: Final = "minuted.minutes/1"
+Moment = Annotated[
+    AwareDatetime,
+    Field(json_schema_extra={"pattern": r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)$"}),
+]
+"""A moment as people read it, with its offset from UTC."""
 Section = Literal["decisions", "action_items", "open_questions", "answered_questions"]
 Verdict = Literal["pass", "repaired", "fallback", "review"]
 Origin = Literal["model", "rules", "person"]
@@ -120,7 +125,7 @@ class MinutesState(Message):
     generation: Count
     revision: Count
     title: Line | None
-    started: AwareDatetime | None
+    started: Moment | None
     start_ns: Ns | None
     duration_s: Seconds
     attendees: Annotated[tuple[Attendee, ...], Field(max_length=5_000)]
@@ -152,7 +157,7 @@ class Event(Message):
 
     meeting_id: MeetingId
     generation: Count
-    revision: Annotated[int, Field(ge=1)]
+    revision: Annotated[int, Field(ge=1, lt=2**64)]
     stage: Stage
 
 

@@ -21,6 +21,7 @@ import yaml
 from . import asyncapi, examples
 from .base import Message
 from .catalogue import CARRIED, MODELS
+from .minutes import ItemEvent
 from .topics import TOPICS, Topic, partition_of
 
 FOLDER: Final = Path(__file__).resolve().parent
@@ -83,8 +84,18 @@ def json_schema(model: type[Message]) -> dict[str, Any]:
     ``type`` is required everywhere though the models have a default: readers tell messages apart by it.
     """
     schema = {"$schema": DIALECT} | model.model_json_schema(by_alias=True)
+    if issubclass(model, ItemEvent):
+        schema |= _ITEM_RULE
     _finish(schema)
     return schema
+
+
+_ITEM_RULE: Final = {
+    "if": {"properties": {"section": {"const": "action_items"}}},
+    "then": {"properties": {"item": {"$ref": "#/$defs/ActionItem"}}},
+    "else": {"properties": {"item": {"not": {"$ref": "#/$defs/ActionItem"}}}},
+}
+"""What the validator of item events checks; the models themselves cannot hand it to JSON Schema."""
 
 
 def _finish(node: object) -> None:

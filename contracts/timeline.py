@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, TypeAdapter
 
-from .base import Count, Id, Line, MeetingId, Message, Milliseconds, Name, Ns, Share, Text
+from .base import Count, Id, LengthNs, Line, MeetingId, Message, Milliseconds, Name, Ns, Share, Text
 from .messages import ControlMessage, TextLine
 
 
@@ -45,14 +45,15 @@ class ControlRecord(Record):
 class StreamRecord(Record):
     """A stream appeared, ended by its device, was given up as silent, or came back.
 
-    ``sequence`` is the last packet handled before; with the state it makes the record's identity.
+    ``sequence`` is the last packet handled before, -1 where there was none; with the state it makes the
+    record's identity.
     """
 
     type: Literal["stream"] = "stream"
     stream: Name
     state: Literal["opened", "ended", "given_up", "resumed"]
     stream_epoch: Count
-    sequence: int
+    sequence: Annotated[int, Field(ge=-1, lt=2**64)]
     raw_ns: Ns
 
     @property
@@ -70,7 +71,7 @@ class ClockRecord(Record):
     ref_ns: Ns
     offset_ns: Ns
     skew_ppb: Annotated[float, Field(ge=-1e6, le=1e6)] = 0.0
-    uncertainty_ns: Annotated[int, Field(ge=0)]
+    uncertainty_ns: LengthNs
     method: Literal["stamped", "stored", "anchor", "online", "arrival"]
 
     @property

@@ -12,6 +12,7 @@ from contracts import asyncapi, catalogue, schemas, topics
 from contracts.topics import TOPICS
 
 GOLDEN = schemas.FOLDER / "golden" / "messages"
+ODD: list[Any] = [None, True, -1, 2**64, 1e300, 0.5, "", "x", "x" * 201, "*", "a\nb", "2026-13-02", [], {}]
 REPAIR = "run python -m contracts.schemas and look at the difference"
 
 
@@ -80,6 +81,32 @@ def test_golden_message_is_valid_and_keeps_its_bytes(name: str) -> None:
     assert not check.is_valid(value | {"type": "another", "schema": "another"})
     for field in json.loads(schema_text(name))["required"]:
         assert not check.is_valid({key: value[key] for key in value if key != field}), field
+
+
+def places(node: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+    """Paths of all values in a JSON value but the whole."""
+    parts = node.items() if isinstance(node, dict) else enumerate(node) if isinstance(node, list) else ()
+    return [(*path, key) for key, _ in parts] + [
+        found for key, part in parts for found in places(part, (*path, key))
+    ]
+
+
+@pytest.mark.parametrize("name", sorted(catalogue.MODELS))
+def test_what_the_schema_accepts_is_read(name: str) -> None:
+    check, model = validator(name), catalogue.MODELS[name]
+    data = (GOLDEN / f"{name}.json").read_bytes()
+    accepted = 0
+    for path in places(json.loads(data)):
+        for odd in ODD:
+            value = json.loads(data)
+            node = value
+            for part in path[:-1]:
+                node = node[part]
+            node[path[-1]] = odd
+            if check.is_valid(value):
+                model.model_validate_json(json.dumps(value))
+                accepted += 1
+    assert accepted or name == "fence"  # whose two numbers no odd value fits
 
 
 def test_every_message_says_its_type() -> None:
