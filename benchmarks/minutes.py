@@ -108,6 +108,7 @@ def minutes_of(script: dict[str, Any]) -> dict[str, Any]:
             "origin": "rules",
             "verdict": "pass",
             "evidence": _evidence(item.evidence, by_id),
+            "reasons": list(item.reasons),
         }
         if item.kind == "action_item":
             entry |= {
@@ -154,6 +155,7 @@ def _prediction(minutes: dict[str, Any]) -> dict[str, Any]:
             "text": entry["text"],
             "evidence": [[e["start_s"], e["end_s"]] for e in entry["evidence"]],
             "confidence": entry["confidence"],
+            "reasons": entry["reasons"],
         }
         if "owner" in entry:
             out["assignee"] = entry["owner"] if entry["owner"] in ROLES else None

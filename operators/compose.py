@@ -16,7 +16,7 @@ MAX_ITEM_WORDS = 32
 
 _LEADING = words_in("""
     just also then now quickly definitely certainly personally please so okay right well and but
-    actually maybe yes no fine good all simply really still probably oh that's great
+    actually maybe yes no fine good simply really still probably oh that's great
 """)
 _TRAILING = words_in("""
     okay please yes right then sorry too though actually really now yeah and so but or because
@@ -90,7 +90,9 @@ def says_little(tokens: Sequence[Token]) -> bool:
 def question_text(clause: Clause, span: tuple[int, int] | None) -> str:
     """A question as it was asked, with a question mark."""
     first, last = span or (0, len(clause.norm))
-    tokens = _trim(list(clause.between(first, last)))[: MAX_ITEM_WORDS + 8]
+    tokens = list(clause.between(first, last))[: MAX_ITEM_WORDS + 8]
+    while len(tokens) > 3 and tokens[0].low in _LEADING:
+        tokens = tokens[1:]
     return sentence(tokens).rstrip("?.! ") + "?" if tokens else ""
 
 

@@ -42,6 +42,8 @@ __all__ = [
     "UnderstandSettings",
 ]
 
+LONG_MEETING_NS = 12 * 60 * 1_000_000_000
+
 _KINDS: dict[Family, Kind] = {"decision": "decision", "action": "action_item", "question": "open_question"}
 
 
@@ -101,7 +103,7 @@ class RuleEngine:
 
     def _live(self, live: list[Draft], heard: Heard, state: State) -> list[Draft]:
         """Drafts after this utterance: changed, merged, born, and the hopeless ones dropped."""
-        accepted = follow(heard, live, state, self.settings.look_back)
+        accepted, taken = follow(heard, live, state, self.settings.look_back)
         moved = correct(heard, live, state, self.settings.look_back)
         for fresh in births(heard, state):
             if fresh.family == "action":
@@ -109,7 +111,7 @@ class RuleEngine:
                     continue
                 if moved and (fresh.claim.kind in ("self", "named", "you") and fresh.support < 0.75):
                     continue
-            if "withdraw" in heard.signals() and fresh.family == "decision":
+            if fresh.family == "decision" and (taken or (moved and len(fresh.stems) <= 2)):
                 continue
             if not restate(heard, fresh, live):
                 live.append(fresh)
@@ -118,7 +120,7 @@ class RuleEngine:
     def _stays(self, draft: Draft) -> bool:
         if draft.family == "question":
             return draft.mode in ("open", "solved")
-        return draft.support >= self._threshold(draft.family) - 0.15 and draft.mode not in (
+        return draft.support >= self._threshold(draft.family) - 0.25 and draft.mode not in (
             "offer",
             "refused",
         )
@@ -143,7 +145,19 @@ class RuleEngine:
         if state.finished:
             return state
         best = sorted(state.block, key=lambda t: (-t.weight, t.index))[:3]
-        return replace(state, told=(*state.told, *best), block=(), finished=True)
+        drafts = tuple(self._weighed(d, state) for d in state.drafts)
+        return replace(state, told=(*state.told, *best), block=(), drafts=drafts, finished=True)
+
+    def _weighed(self, draft: Draft, state: State) -> Draft:
+        """Work is handed out at the end of a meeting; its beginning tells what is known already."""
+        place = draft.first_index / max(1, state.count)
+        long = state.last_ns - state.first_ns > LONG_MEETING_NS
+        if draft.family == "action" and place >= 0.82 and draft.claim.kind in ("you", "named", "group"):
+            if "said by who leads" in draft.reasons:
+                return draft.grown(0.15, "handed out at the end")
+        if long and draft.family == "decision" and place < 0.35:
+            return draft.grown(-0.1, "early in the meeting")
+        return draft
 
     def items(self, state: State) -> tuple[DraftItem, ...]:
         """Items in the order in which they were first spoken of, taken-back ones marked."""

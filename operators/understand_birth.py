@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 from operators.compose import question_text, says_little, sentence, task_tokens, with_antecedent
 from operators.language.dates import DuePhrase
-from operators.language.rules import Hit
+from operators.language.rules import Hit, piece_named
 from operators.language.text import Clause, Token, stems
 from operators.understand_hear import Heard, HeardClause
 from operators.understand_state import Claim, Draft, Due, State, piece_of
 from operators.understand_types import Family
 
 ACTION_SIGNALS = ("commit", "promise", "assign", "request", "need", "group", "offer", "handover")
+TASK_VERB = re.compile(rf"(?:{piece_named('TASK_VERB')})\\b")
+"""Verbs of work; after *I will* they weigh more than others."""
 DUE_BONUS = 0.25
 LEAD_BONUS = 0.12
 GUARDS = {"past": 0.5, "hypothetical": 0.5, "reported": 0.5, "joke": 0.6}
@@ -22,17 +25,55 @@ def births(heard: Heard, state: State) -> tuple[Draft, ...]:
     """Drafts that this utterance starts, strongest reading of each clause."""
     out: list[Draft] = []
     for place in range(len(heard.clauses)):
+        if "unknown" in heard.clauses[place].signals:
+            question = _question(heard, place, state)
+            _add(out, question)
+            continue
         action = _action(heard, place, state)
         decision = _decision(heard, place, state)
         if action and decision:
-            keep_action = action.support + 0.05 >= decision.support and action.claim.kind != "group"
-            decision, action = (None, action) if keep_action or action.support >= 0.6 else (decision, None)
-        question = _question(heard, place, state) if not (action and action.support > 0.3) else None
-        for draft in (action, decision, question):
-            if draft:
-                number = sum(d.family == draft.family for d in out)
-                out.append(replace(draft, id=draft.id + (f".{number}" if number else "")))
+            if (
+                action.support + 0.05 >= decision.support and action.claim.kind != "group"
+            ) or action.support >= 0.6:
+                decision = None
+            else:
+                action = None
+        _add(out, action)
+        _add(out, decision)
+        if not (action and action.support > 0.3):
+            _add(out, _question(heard, place, state))
     return tuple(out)
+
+
+def _add(out: list[Draft], draft: Draft | None) -> None:
+    """Take a draft in; what one utterance asks for, assigns or asks twice in a row is one matter."""
+    if draft is None:
+        return
+    for place, other in enumerate(out):
+        if other.family != draft.family:
+            continue
+        if draft.family == "question" and other.last_index == draft.last_index and len(out) - place == 1:
+            text = other.text.rstrip("?") + ", " + draft.text[:1].lower() + draft.text[1:]
+            out[place] = replace(
+                other, text=text, stems=other.stems | draft.stems, support=max(other.support, draft.support)
+            )
+            return
+        handed = {other.claim.kind, draft.claim.kind} & {"named", "you", "none", "group"}
+        if draft.family == "action" and handed and "self" not in (other.claim.kind, draft.claim.kind):
+            vague = len(other.stems) <= 1 and len(draft.stems) > len(other.stems)
+            claim = other.claim if other.claim.people or other.claim.outside else draft.claim
+            out[place] = replace(
+                other,
+                text=draft.text if vague else other.text,
+                due=other.due or draft.due,
+                stems=other.stems | draft.stems,
+                claim=claim,
+                support=max(other.support, draft.support) + 0.05,
+                reasons=(*other.reasons, *draft.reasons),
+            )
+            return
+    number = sum(d.family == draft.family for d in out)
+    out.append(replace(draft, id=draft.id + (f".{number}" if number else "")))
 
 
 def _id(family: Family, heard: Heard) -> str:
@@ -109,6 +150,8 @@ def _action(heard: Heard, place: int, state: State) -> Draft | None:
         reasons.append("said by who leads")
     if signal == "request" and heard.called:
         support += 0.1
+    if signal == "request" and (clause.clause.question_mark or "please" in clause.clause.norm):
+        reasons.append("asked directly")
     if clause.clause.question_mark and signal in ("commit", "promise", "need", "group"):
         support -= 0.25
     text, known, extra = _worded(tokens, heard, place, state)
@@ -116,6 +159,11 @@ def _action(heard: Heard, place: int, state: State) -> Draft | None:
         return None
     if extra is None and says_little(tokens):
         support -= 0.15
+    if signal == "commit" and TASK_VERB.match(clause.clause.norm[hit.task[0] :] if hit.task else ""):
+        support += 0.1
+    pieces = [piece_of(heard.spoken, heard.index, 3.0, _span(tokens))]
+    if extra is not None and extra is not heard:
+        pieces.insert(0, piece_of(extra.spoken, extra.index, 0.5))
     mode = {"offer": "offer", "request": "request"}.get(signal, "")
     return Draft(
         _id("action", heard),
@@ -125,7 +173,7 @@ def _action(heard: Heard, place: int, state: State) -> Draft | None:
         heard.spoken.speaker,
         claim,
         due,
-        (piece_of(heard.spoken, heard.index, 3.0, _span(tokens)),),
+        tuple(pieces),
         known,
         heard.index,
         heard.index,
@@ -138,26 +186,30 @@ def _action(heard: Heard, place: int, state: State) -> Draft | None:
 def _worded(
     tokens: tuple[Token, ...], heard: Heard, place: int, state: State
 ) -> tuple[str, frozenset[str], Heard | None]:
-    """Text of an item, its content stems, and the earlier utterance whose words it needed."""
+    """Text of an item, its content stems, and the earlier utterance whose words it needed.
+
+    Words that say little alone (*do that*, *ask them*) get the clause before them, as it was said.
+    """
     text = sentence(tokens)
     known = stems(" ".join(t.low for t in tokens if not t.person))
     if not says_little(tokens):
         return text, known, None
-    if place > 0 and not says_little(heard.clauses[place - 1].clause.tokens):
+    if place > 0 and len(heard.clauses[place - 1].clause.stems) >= 2:
         before = heard.clauses[place - 1].clause
         return with_antecedent(text, before.tokens), known | before.stems, heard
     for other in reversed(state.recent[-3:]):
         for clause in reversed(other.clauses):
-            if len(clause.clause.stems) >= 2:
-                return text, known | clause.clause.stems, None
+            if len(clause.clause.stems) >= 2 or (clause.clause.stems and clause.signals & {"ask", "need"}):
+                return with_antecedent(text, clause.clause.tokens), known | clause.clause.stems, other
     return text, known, None
 
 
 def _leads(heard: Heard, state: State) -> bool:
-    name = state.roster.of_speaker(heard.spoken.speaker)
-    if any(p.leads for p in state.roster.people):
-        return state.roster.leads(name)
-    return bool(state.speakers) and heard.spoken.speaker == state.speakers[0]
+    """Who opened the meeting or has the chair by role hands out work and closes matters."""
+    speaker = heard.spoken.speaker
+    if state.speakers and speaker == state.speakers[0]:
+        return True
+    return state.roster.leads(state.roster.of_speaker(speaker))
 
 
 def claim_of(hit: Hit, clause: HeardClause, heard: Heard, state: State) -> Claim | None:
@@ -195,6 +247,11 @@ def _decision(heard: Heard, place: int, state: State) -> Draft | None:
     against, guards = guard_weight(clause)
     support = best.rule.strength - against + 0.08 * (len(hits) - 1)
     reasons = [h.rule.name for h in hits] + list(guards)
+    if len(clause.clause.stems) <= 1 and place > 0 and len(heard.clauses[place - 1].clause.stems) >= 2:
+        clause = heard.clauses[place - 1]
+        more = [h for h in clause.hits if h.rule.signal in ("decide", "propose")]
+        support += max((h.rule.strength for h in more), default=0.05)
+        reasons = [h.rule.name for h in more] + reasons
     if _leads(heard, state):
         support += LEAD_BONUS
         reasons.append("said by who leads")
@@ -227,6 +284,26 @@ def _decision(heard: Heard, place: int, state: State) -> Draft | None:
         heard.index,
         tuple(reasons),
         "propose" if best.rule.signal == "propose" else "",
+    )
+
+
+def settled(heard: Heard, clause: HeardClause, state: State) -> Draft:
+    """A plain statement that others firmly agreed with."""
+    tokens = task_tokens(clause.clause, None, ())
+    support = 0.35 + (LEAD_BONUS if _leads(heard, state) else 0.0)
+    return Draft(
+        _id("decision", heard),
+        "decision",
+        sentence(tokens),
+        support,
+        heard.spoken.speaker,
+        Claim("none"),
+        None,
+        (piece_of(heard.spoken, heard.index, 3.0, _span(tokens)),),
+        clause.clause.stems,
+        heard.index,
+        heard.index,
+        ("statement",),
     )
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from operators.understand_birth import said_due
+from operators.language.text import stems
+from operators.understand_birth import said_due, settled
 from operators.understand_hear import Heard
 from operators.understand_state import Claim, Draft, Piece, State, piece_of
 
@@ -13,19 +14,21 @@ UNKNOWN_REACH = 6
 AGREE_REACH = 4
 
 
-def follow(heard: Heard, drafts: list[Draft], state: State, look_back: int) -> bool:
-    """Change ``drafts`` in place; true if the utterance was an accepting answer.
+def follow(heard: Heard, drafts: list[Draft], state: State, look_back: int) -> tuple[bool, bool]:
+    """Change ``drafts`` in place; whether the utterance accepted something, and whether it took something back.
 
     A commitment in an accepting answer is part of what was asked for, no item of its own.
     """
     if not heard.clauses:
-        return False
+        return False, False
     _refuse(heard, drafts)
-    _take_back(heard, drafts, look_back)
+    taken = _take_back(heard, drafts, look_back)
     accepted = _accept(heard, drafts, state)
     _agree(heard, drafts)
+    _settle(heard, drafts, state)
     _unknown(heard, drafts)
-    return accepted
+    _unowned(heard, drafts)
+    return accepted, taken
 
 
 def piece(heard: Heard, weight: float = 1.0) -> Piece:
@@ -61,6 +64,7 @@ def _accept(heard: Heard, drafts: list[Draft], state: State) -> bool:
     yes = _begins(heard, "accept") and not (heard.clauses[0].signals & {"refuse"})
     thanks = _begins(heard, "acknowledge")
     takes = any(c.signals & {"commit"} for c in heard.clauses)
+    firm = takes or any(h.rule.name in _FIRM for c in heard.clauses for h in c.hits)
     if not (yes or thanks or takes):
         return False
     for place in range(len(drafts) - 1, -1, -1):
@@ -71,13 +75,23 @@ def _accept(heard: Heard, drafts: list[Draft], state: State) -> bool:
         if age > REPLY_REACH or draft.family != "action" or draft.speaker == heard.spoken.speaker:
             continue
         if draft.mode == "offer" and (thanks or yes) and age <= 2:
-            drafts[place] = draft.grown(0.45, "offer accepted", piece(heard), mode="", accepted=True)
+            plain = not thanks and heard.words <= 2
+            drafts[place] = draft.grown(
+                0.2 if plain else 0.45, "offer accepted", piece(heard), mode="", accepted=True
+            )
             return False
         if draft.mode == "request" and not draft.accepted and (yes or takes) and _for_me(draft, me):
             due = next((d for i in range(len(heard.clauses)) if (d := said_due(heard, i))), None)
             owner = Claim("you", (heard.spoken.speaker,) if heard.spoken.speaker else ())
+            asked = bool(draft.called) or draft.due is not None or "asked directly" in draft.reasons
             drafts[place] = draft.grown(
-                0.4, "accepted", piece(heard, 2.0), mode="", accepted=True, claim=owner, due=due or draft.due
+                0.4 if firm or asked else 0.15,
+                "accepted",
+                piece(heard, 2.0),
+                mode="",
+                accepted=True,
+                claim=owner,
+                due=due or draft.due,
             )
             return True
         if draft.claim.kind == "self" and thanks and age <= 2 and not draft.accepted:
@@ -90,6 +104,9 @@ def _accept(heard: Heard, drafts: list[Draft], state: State) -> bool:
             drafts[place] = draft.grown(0.25, "accepted", piece(heard), accepted=True)
             return True
     return False
+
+
+_FIRM = frozenset(("i_can_do_that", "firm_yes", "echo_accept"))
 
 
 def _for_me(draft: Draft, me: str | None) -> bool:
@@ -113,10 +130,48 @@ def _agree(heard: Heard, drafts: list[Draft]) -> None:
             return
 
 
+def _settle(heard: Heard, drafts: list[Draft], state: State) -> None:
+    """Firm agreement with what somebody just stated makes it settled, whatever words it was in."""
+    if not any("settle" in c.signals for c in heard.clauses) or not state.recent:
+        return
+    before = state.recent[-1]
+    if before.spoken.speaker == heard.spoken.speaker or any(d.last_index >= before.index for d in drafts):
+        for place in range(len(drafts) - 1, -1, -1):
+            if drafts[place].family == "decision" and heard.spoken.speaker in drafts[place].agreed:
+                drafts[place] = drafts[place].grown(0.1, "firmly agreed")
+                return
+        return
+    clause = max(before.clauses, key=lambda c: len(c.clause.stems), default=None)
+    if clause is None or len(clause.clause.stems) < 3 or clause.clause.question_mark:
+        return
+    if clause.signals & {"past", "hypothetical", "reported", "joke", "unknown", "ask"}:
+        return
+    drafts.append(
+        settled(before, clause, state).grown(
+            0.15, "firmly agreed", piece(heard), agreed=(heard.spoken.speaker or "?",)
+        )
+    )
+
+
+def _unowned(heard: Heard, drafts: list[Draft]) -> None:
+    """That nobody has it yet confirms that it has to be done."""
+    if not any("unowned" in c.signals for c in heard.clauses):
+        return
+    for place in range(len(drafts) - 1, -1, -1):
+        draft = drafts[place]
+        if heard.index - draft.last_index > UNKNOWN_REACH:
+            break
+        if draft.family == "action" and draft.claim.kind == "none":
+            drafts[place] = draft.grown(0.25, "nobody has it yet", piece(heard))
+            return
+
+
 def _unknown(heard: Heard, drafts: list[Draft]) -> None:
     solved = any("solved" in c.signals for c in heard.clauses)
     strong = [h for c in heard.clauses for h in c.hits if h.rule.signal == "unknown"]
     if not strong and not solved:
+        return
+    if not solved and any(c.signals & {"commit", "momentary"} for c in heard.clauses):
         return
     best: tuple[float, int] | None = None
     said = frozenset().union(*(c.clause.stems for c in heard.clauses))
@@ -126,7 +181,10 @@ def _unknown(heard: Heard, drafts: list[Draft]) -> None:
             continue
         if draft.family != "question" or (solved and draft.mode != "open") or draft.withdrawn:
             continue
-        value = len(draft.stems & said) * 0.5 + draft.support - 0.06 * (heard.index - draft.last_index)
+        common = len(draft.stems & said)
+        if not solved and common == 0 and heard.index - draft.last_index > 3:
+            continue
+        value = common * 0.5 + draft.support - 0.06 * (heard.index - draft.last_index)
         if draft.mode == "open":
             value += 0.3
         if best is None or value > best[0]:
@@ -141,33 +199,38 @@ def _unknown(heard: Heard, drafts: list[Draft]) -> None:
         drafts[best[1]] = draft.grown(gain, strong[0].rule.name, piece(heard), mode="open")
 
 
-def _take_back(heard: Heard, drafts: list[Draft], look_back: int) -> None:
+def _take_back(heard: Heard, drafts: list[Draft], look_back: int) -> bool:
     hits = [(c, h) for c in heard.clauses for h in c.hits if h.rule.signal == "withdraw"]
     if not hits or any("unknown" in c.signals for c, _ in hits):
-        return
+        return False
     said = frozenset().union(*(c.clause.stems for c in heard.clauses))
-    own = any(h.rule.name in ("i_will_not_after_all", "take_me_off") for _, h in hits)
-    strength = max(h.rule.strength for _, h in hits)
+    names = {h.rule.name for _, h in hits}
+    own = bool(names & {"i_will_not_after_all", "take_me_off"})
+    needs_words = names <= {"then_no_x", "that_is_off"}
     best: tuple[float, int] | None = None
     for place in range(len(drafts) - 1, -1, -1):
         draft = drafts[place]
         if draft.family == "question" or draft.withdrawn or draft.mode == "refused":
             continue
         age = heard.index - draft.last_index
-        shared = len(draft.stems & said)
+        common = shared(draft.stems, said)
         mine = draft.speaker == heard.spoken.speaker
-        if draft.support < 0.3 or (own and not mine and not shared):
+        if draft.support < 0.3 or (own and not mine and not common):
             continue
-        if shared == 0 and (age > look_back or strength < 0.6):
+        if common == 0 and (needs_words or age > (4 if names == {"i_will_not_after_all"} else look_back)):
             continue
-        value = 1.0 * shared + (0.8 if mine else 0.0) + min(draft.support, 1.0) * 0.5 - age * 0.03
-        if own and draft.claim.kind not in ("self", "you") and not shared:
+        value = 1.0 * common + (0.8 if mine else 0.0) + min(draft.support, 1.0) * 0.5 - age * 0.03
+        if own and (
+            draft.claim.kind not in ("self", "you") or heard.spoken.speaker not in draft.claim.people
+        ):
             continue
         if best is None or value > best[0]:
             best = (value, place)
     if best is not None and best[0] > 0.4:
         draft = drafts[best[1]]
         drafts[best[1]] = draft.grown(0.0, hits[0][1].rule.name, piece(heard, 2.0), withdrawn=True)
+        return True
+    return False
 
 
 def restate(heard: Heard, fresh: Draft, drafts: list[Draft]) -> bool:
@@ -179,20 +242,19 @@ def restate(heard: Heard, fresh: Draft, drafts: list[Draft]) -> bool:
         draft = drafts[place]
         if draft.family != fresh.family or draft.mode == "refused" or draft.withdrawn:
             continue
-        shared = len(draft.stems & fresh.stems)
-        if shared == 0:
+        common = (
+            shared(draft.stems, fresh.stems) if fresh.family == "action" else len(draft.stems & fresh.stems)
+        )
+        if common == 0:
             continue
-        smaller = min(len(draft.stems), len(fresh.stems))
-        likeness = shared / max(1, smaller)
+        likeness = common / max(1, min(len(draft.stems), len(fresh.stems)))
         age = heard.index - draft.last_index
         if fresh.family == "question":
             same = likeness >= 0.6 and age <= 40
         elif fresh.family == "decision":
-            same = (likeness >= 0.6 and shared >= 2 and age <= 60) or (likeness >= 0.5 and age <= 10)
+            same = (likeness >= 0.6 and common >= 2 and age <= 60) or (likeness >= 0.5 and age <= 10)
         else:
-            same = (likeness >= 0.5 and _same_owner(draft, fresh)) or (
-                likeness >= 0.6 and shared >= 2 and age <= 12
-            )
+            same = (likeness >= 0.5 and _same_owner(draft, fresh)) or (likeness > 0.5 and age <= 8)
         if same:
             drafts[place] = _merged(draft, fresh)
             return True
@@ -213,6 +275,8 @@ def _merged(draft: Draft, fresh: Draft) -> Draft:
     better = fresh.support > draft.support + 0.05 or (draft.mode == "propose" and fresh.mode == "")
     keep_text = draft.family != "decision" or not better
     claim = fresh.claim if fresh.claim.people or fresh.claim.outside else draft.claim
+    if fresh.mode == "request" and draft.mode == "request" and not fresh.claim.people:
+        claim = fresh.claim
     return replace(
         draft,
         text=draft.text if keep_text else fresh.text,
@@ -230,38 +294,59 @@ def _merged(draft: Draft, fresh: Draft) -> Draft:
 
 def correct(heard: Heard, drafts: list[Draft], state: State, look_back: int) -> bool:
     """A new date (or the same once more) for an earlier action; true if it was one."""
-    if heard.words > 40:
+    if heard.words > 60:
         return False
-    due = next(
-        (d for i in range(len(heard.clauses)) if heard.clauses[i].dues and (d := said_due(heard, i))), None
-    )
-    said = frozenset().union(*(c.clause.stems for c in heard.clauses))
     names = {n for m in heard.people.values() for n in m.names}
-    cue = any("correct" in c.signals for c in heard.clauses)
     me = state.roster.of_speaker(heard.spoken.speaker)
+    every = frozenset().union(*(c.clause.stems for c in heard.clauses))
+    timed = [i for i, c in enumerate(heard.clauses) if c.dues]
     for place in range(len(drafts) - 1, -1, -1):
         draft = drafts[place]
-        if (
-            draft.family != "action"
-            or draft.withdrawn
-            or draft.support < 0.4
-            or draft.mode in ("refused", "offer")
-        ):
+        if draft.family != "action" or draft.withdrawn or draft.support < 0.4:
+            continue
+        if draft.mode in ("refused", "offer"):
             continue
         age = heard.index - draft.last_index
         owners = {state.roster.of_speaker(p) for p in draft.claim.people}
         mine = me in owners or me == state.roster.of_speaker(draft.speaker)
-        about = len(said & draft.stems)
-        named = bool(names & owners)
-        if named and about and heard.words <= 14 and age >= 2:
+        if names & owners and age >= 2 and heard.words <= 14 and shared(every, draft.stems):
+            due = next((d for i in timed if (d := said_due(heard, i))), None)
             drafts[place] = draft.grown(0.15, "named again", piece(heard), due=draft.due or due)
             return True
-        if due is None:
-            continue
-        if cue and mine and (age <= 3 or (about and age <= 10 * look_back)):
-            drafts[place] = draft.grown(0.05, "date changed", piece(heard, 2.0), due=due)
-            return True
-        if mine and age <= 2 and heard.words <= 10:
-            drafts[place] = draft.grown(0.1, "date said again", piece(heard), due=draft.due or due)
-            return True
+        for number in sorted(timed, key=lambda i: ("correct" not in heard.clauses[i].signals, -i)):
+            clause = heard.clauses[number]
+            new = len(clause.clause.stems - draft.stems - _TIME_STEMS)
+            about = shared(every, draft.stems)
+            if not mine or new > 2 or (clause.signals & {"past", "reported", "hypothetical"}):
+                continue
+            if clause.signals & {"correct"} and (age <= 3 or (about and age <= 10 * look_back)):
+                due = said_due(heard, number)
+                drafts[place] = draft.grown(0.05, "date changed", piece(heard, 2.0), due=due or draft.due)
+                return True
+            if age <= 2 and heard.words <= 10:
+                due = said_due(heard, number)
+                vague = due is None or due.phrase.kind in ("vague", "clock")
+                drafts[place] = draft.grown(
+                    0.1, "date said again", piece(heard), due=draft.due if vague and draft.due else due
+                )
+                return True
     return False
+
+
+_TIME_STEMS = stems("""
+    monday tuesday wednesday thursday friday saturday sunday today tomorrow tonight morning afternoon evening night
+    week month january february march april may june july august september october november december noon first
+    second third fourth fifth sixth seventh eighth ninth tenth eleventh twelfth twenty thirty thirtieth twentieth
+    fifteenth sixteenth seventeenth eighteenth nineteenth thirteenth fourteenth twenty-first twenty-second
+    twenty-third twenty-fourth twenty-fifth twenty-sixth twenty-seventh twenty-eighth twenty-ninth thirty-first
+""")
+
+
+def shared(left: frozenset[str], right: frozenset[str]) -> int:
+    """Content stems in common; a short form counts (*refs* for *referees*)."""
+    common = len(left & right)
+    if common:
+        return common
+    return sum(
+        1 for a in left for b in right if min(len(a), len(b)) >= 3 and (a.startswith(b) or b.startswith(a))
+    )

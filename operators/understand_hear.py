@@ -66,10 +66,21 @@ def hear(spoken: Spoken, index: int, roster: Roster, rules: tuple[Rule, ...]) ->
     for clause in clauses_of(spoken.text, tokens):
         hits = hits_in(clause.norm, rules)
         dues = due_phrases(clause.norm)
-        hits = tuple(h for h in hits if dues or not h.rule.needs_due)
-        heard.append(HeardClause(clause, hits, dues, frozenset(h.rule.signal for h in hits)))
-    clauses = tuple(heard)
-    return Heard(spoken, index, clauses, people, _called(clauses, people, spoken.speaker, roster))
+        heard.append(HeardClause(clause, hits, dues, frozenset()))
+    called = _called(tuple(heard), people, spoken.speaker, roster)
+    timed = any(h.dues for h in heard)
+    clauses = tuple(_meant(h, timed, bool(called)) for h in heard)
+    return Heard(spoken, index, clauses, people, called)
+
+
+def _meant(heard: HeardClause, timed: bool, called: bool) -> HeardClause:
+    """The clause with the cues whose conditions hold."""
+    clause = heard.clause
+    addressed = timed or called or clause.question_mark or " please" in f" {clause.norm}"
+    hits = tuple(
+        h for h in heard.hits if (timed or not h.rule.needs_due) and (addressed or not h.rule.needs_address)
+    )
+    return HeardClause(clause, hits, heard.dues, frozenset(h.rule.signal for h in hits))
 
 
 def _with_people(tokens: list[Token], roster: Roster) -> tuple[list[Token], dict[int, Mention]]:

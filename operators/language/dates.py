@@ -99,11 +99,30 @@ _FIND = re.compile(
     + r")(?: at the latest| latest)?(?![\w-])"
 )
 _FIND_CLOCK = re.compile(rf"\b(?:by|before|at|until|till) (?P<clock>{_CLOCK})(?: today)?(?![\w-])")
-_AFTER_ORDINAL = re.compile(
-    r"^ (?:time|of|one|thing|point|quarter|half|floor|year|week|draft|meeting|person|"
-    r"two|three|place|part|version|"
-    r"step|option|question|item|day|and|quote|page|room|winter|team|class|row|line|night|to)\b"
+_GOES_ON = re.compile(
+    r"^ (?:and|but|so|then|please|at|in|by|if|or|latest|morning|afternoon|evening|okay|yes|no|right|"
+    r"i|we|you|he|she|it|they|that|works|is|will|because|not|rather|instead|from|with|for|to|@|~)\b|^ ?$"
 )
+_TALKED_ABOUT = re.compile(
+    r"(?:\b(?:about|of|since|last|every|than|like|not|was|were|only|most|previous|past|on|that) ?| 's )$"
+)
+
+
+def _not_a_due_date(kind: str, prep: str | None, before: str, after: str) -> bool:
+    """Whether a time phrase only names something (*about the Saturday*, *the first aid*, *not today*)."""
+    if _TALKED_ABOUT.search(before) and not (prep and before.endswith("that ")):
+        return not (prep in _DEADLINE or (prep is None and re.search(r"\b(?:that|only|on) $", before)))
+    if kind == "ordinal" and not _GOES_ON.match(after):
+        return True
+    if kind in ("day", "ordinal") and prep is None and re.search(r"\b(?:the|a|this|our|my) $", before):
+        return True
+    if (
+        kind in ("day", "ordinal")
+        and prep in ("for", "from", "in")
+        and re.match(r"^ (?:night|shift|game|rota)\b", after)
+    ):
+        return True
+    return kind in ("vague", "clock") and prep in ("for", "from")
 
 
 _DEADLINE = ("by", "before", "until", "till", "not later than", "no later than", "due", "within")
@@ -132,10 +151,7 @@ def due_phrases(norm: str) -> tuple[DuePhrase, ...]:
     found: list[DuePhrase] = []
     for match in _FIND.finditer(norm):
         kind = next(k for k in _FORMS if match.group(k))
-        if kind == "ordinal" and (
-            (match.group("prep") is None and _AFTER_ORDINAL.match(norm[match.end() :]))
-            or norm[match.end() :].startswith((" of ", " time", " one"))
-        ):
+        if _not_a_due_date(kind, match.group("prep"), norm[: match.start()], norm[match.end() :]):
             continue
         found.append(DuePhrase(match.start(), match.end(), kind, match.group(), match.group("prep")))
     for match in _FIND_CLOCK.finditer(norm):

@@ -48,17 +48,15 @@ class Person:
 
 
 _LEADING = re.compile(
-    r"\b(?:chair\w*|head of|manager|lead|leader|director|owner|editor|partner|principal|president|captain|"
-    r"foreman|coordinator|boss|supervisor)\b"
+    r"\b(?:chair(?:man|woman|person)?|project manager|project lead|team lead|shift lead|president|foreman)\b"
 )
-_NOT_LEADING = re.compile(r"\b(?:editor|manager|lead) (?:of|for)\b|\b(?:copy|picture|bar|account) \w+\b")
 
 
 def person_of(name: str, speaker: str | None, role: str | None, external: bool) -> Person:
     """An attendee with the short forms of the name that people say."""
     words = [w for w in re.split(r"[^\w'’-]+", name.lower()) if len(w) > 1]
     calls = [name.lower(), *words[:1], *(w for w in words[1:] if len(w) > 3)]
-    leads = bool(role and _LEADING.search(role.lower()) and not _NOT_LEADING.search(role.lower()))
+    leads = bool(role and _LEADING.search(role.lower()))
     return Person(name, speaker, role, external, tuple(dict.fromkeys(calls)), leads)
 
 

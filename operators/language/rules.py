@@ -24,7 +24,7 @@ MAX_CLAUSE_CHARACTERS = 1200
 SIGNALS = words_in("""
     commit promise offer request assign need group decide propose agree accept refuse withdraw
     unknown ask rhetorical hypothetical past reported joke correct solved handover acknowledge
-    momentary
+    momentary unowned settle
 """)
 
 
@@ -34,13 +34,18 @@ class RuleError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """One cue. ``reply`` rules are read as an answer to what was said just before."""
+    """One cue.
+
+    ``needs_due``: counts only beside a time phrase; ``needs_address``: only where somebody is spoken to
+    (a name, a question, *please*) or a time is said, because *you* alone often means *one*.
+    """
 
     name: str
     signal: str
     strength: float
     pattern: re.Pattern[str]
     needs_due: bool
+    needs_address: bool
     examples: tuple[str, ...]
     counter_examples: tuple[str, ...]
 
@@ -82,6 +87,7 @@ def _rule(entry: dict[str, Any], macros: dict[str, str], where: str) -> Rule:
         "strength",
         "pattern",
         "needs_due",
+        "needs_address",
         "examples",
         "counter_examples",
     }
@@ -102,6 +108,7 @@ def _rule(entry: dict[str, Any], macros: dict[str, str], where: str) -> Rule:
         float(entry.get("strength", 0.5)),
         pattern,
         bool(entry.get("needs_due", False)),
+        bool(entry.get("needs_address", False)),
         tuple(map(str, entry["examples"])),
         tuple(map(str, entry.get("counter_examples", ()))),
     )
@@ -133,6 +140,16 @@ def load(folder: Path) -> tuple[Rule, ...]:
 def rules_of(folder: Path = LANGUAGE_FOLDER) -> tuple[Rule, ...]:
     """Rules of the folder, read once a process."""
     return load(folder)
+
+
+@lru_cache(maxsize=16)
+def piece_named(name: str, folder: Path = LANGUAGE_FOLDER) -> str:
+    """A named piece of the rule files as a pattern."""
+    for path in sorted(folder.glob("*.yaml")):
+        macros = yaml.safe_load(path.read_text(encoding="utf-8")).get("macros", {})
+        if name in macros:
+            return _one_line(macros[name])
+    raise RuleError(f"no piece {name} in {folder}")
 
 
 def hits_in(norm: str, rules: tuple[Rule, ...]) -> tuple[Hit, ...]:

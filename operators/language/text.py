@@ -86,7 +86,9 @@ _SUBJECT = (
     r"can|could|would|will|do|does|"
     r"please|everyone|someone|no one|all of|is|are|no|then)"
 )
-_CUT = re.compile(rf"(?<= )(?:so|and|but|because|then|only|okay|right|well|yes|or)(?= {_SUBJECT} )")
+_CUT = re.compile(
+    rf"(?<= )(?:(?:so|and|but|because|(?<!till )(?<!until )(?<!by )then|only|okay|right|well|yes|or)(?= {_SUBJECT} )|so(?= (?:the|my|our|your) ))"
+)
 
 
 @dataclass(frozen=True, slots=True)
