@@ -11,7 +11,7 @@ PIP_LOCKED := $(PIP_INSTALL) --no-deps --require-hashes --only-binary :all: --no
 COMPILE_LOCK := uv pip compile pyproject.toml --quiet --universal --python-version 3.11 \
 	--generate-hashes --no-emit-index-url --custom-compile-command "make lock"
 
-.PHONY: help install install-train demo test test-all lint format schemas lock clean
+.PHONY: help install install-train install-gpu demo test test-all lint format schemas lock clean
 
 help: ## say what the targets do
 	@echo "minuted: the minutes of a meeting, while it is still going on"
@@ -60,24 +60,31 @@ fi
 endef
 export INSTALL
 
-# torch comes on top, with all other versions held by the same lock.
-define INSTALL_TRAIN
+# What comes on top, in versions that the default lock allows. Neither lock carries onnxruntime: it and
+# onnxruntime-gpu overwrite each other's files, so that the gpu environment must end with the latter alone.
+define INSTALL_EXTRA
 set -eu
-want="$$(cat locks/train.txt | cksum)"
-have="$$(cat $(VENV)/minuted-train 2>/dev/null || true)"
+want="$$(cat locks/$$extra.txt | cksum)"
+have="$$(cat $(VENV)/minuted-$$extra 2>/dev/null || true)"
 if [ "$$want" != "$$have" ]; then
-	echo "minuted: adding torch and the training tools to $(VENV) (several GB, some minutes)" >&2
-	$(PIP_INSTALL) --no-deps --require-hashes --no-build-isolation -r locks/train.txt
-	echo "$$want" > $(VENV)/minuted-train
+	echo "minuted: adding the $$extra extra with torch to $(VENV) (several GB, some minutes)" >&2
+	if [ "$$extra" = gpu ]; then
+		$(PY) -m pip uninstall --disable-pip-version-check --quiet --yes onnxruntime
+	fi
+	$(PIP_INSTALL) --no-deps --require-hashes --no-build-isolation -r locks/$$extra.txt
+	echo "$$want" > $(VENV)/minuted-$$extra
 fi
 endef
-export INSTALL_TRAIN
+export INSTALL_EXTRA
 
 install: ## make .venv with everything but torch
 	@eval "$$INSTALL"
 
 install-train: install ## add torch and the training tools to .venv
-	@eval "$$INSTALL_TRAIN"
+	@extra=train; eval "$$INSTALL_EXTRA"
+
+install-gpu: install ## add torch and the CUDA build of ONNX Runtime to .venv
+	@extra=gpu; eval "$$INSTALL_EXTRA"
 
 demo: install ## play the sample meeting and watch its minutes appear
 	@$(VENV)/bin/minuted demo
@@ -102,7 +109,9 @@ schemas: install ## write JSON Schema and AsyncAPI from the message models
 
 lock: ## resolve the dependencies anew (needs uv)
 	@$(COMPILE_LOCK) --extra dev --output-file locks/default.txt
-	@$(COMPILE_LOCK) --extra dev --extra train --constraint locks/default.txt --output-file locks/train.txt
+	@for extra in train gpu; do \
+		$(COMPILE_LOCK) --extra dev --extra $$extra --constraint locks/default.txt \
+			--no-emit-package onnxruntime --output-file locks/$$extra.txt; done
 
 clean: ## remove everything that was made here, .venv included
 	@rm -rf $(VENV) .kafka .minuted .mypy_cache .pytest_cache .ruff_cache .hypothesis build out *.egg-info

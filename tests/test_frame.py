@@ -44,10 +44,12 @@ def locked(name: str, python: str) -> dict[str, tuple[Version, int]]:
 
 
 @pytest.mark.parametrize("python", PYTHONS)
-@pytest.mark.parametrize(("lock", "extras"), [("default.txt", ["dev"]), ("train.txt", ["dev", "train"])])
-def test_lock_holds_what_the_project_asks_for(lock: str, extras: list[str], python: str) -> None:
-    pins = locked(lock, python)
-    asked = PROJECT["dependencies"] + [r for extra in extras for r in PROJECT["optional-dependencies"][extra]]
+@pytest.mark.parametrize("extra", ["dev", "train", "gpu"])
+def test_lock_holds_what_the_project_asks_for(extra: str, python: str) -> None:
+    # The locks of the extras are installed on top of the default one.
+    extras = {"dev", extra}
+    pins = locked("default.txt", python) | (locked(f"{extra}.txt", python) if extra != "dev" else {})
+    asked = PROJECT["dependencies"] + [r for name in extras for r in PROJECT["optional-dependencies"][name]]
     for requirement in map(Requirement, asked):
         version, _ = pins[canonicalize_name(requirement.name)]
         assert version in requirement.specifier, f"{requirement} is locked at {version}: run make lock"
@@ -64,11 +66,15 @@ def test_default_lock_is_light_and_unambiguous(python: str) -> None:
     assert {name for name in names if name.startswith("onnxruntime")} == {"onnxruntime"}
 
 
-def test_both_pythons_and_both_locks_agree() -> None:
+def test_all_locks_agree() -> None:
     default = locked("default.txt", "3.11")
     assert locked("default.txt", "3.12") == default
-    train = locked("train.txt", "3.11")
-    assert {name: train[name][0] for name in default} == {name: pin[0] for name, pin in default.items()}
+    for lock in ("train.txt", "gpu.txt"):
+        extra = locked(lock, "3.11")
+        assert default.keys() - extra.keys() == {"onnxruntime"}
+        assert {name: extra[name][0] for name in default.keys() & extra.keys()} == {
+            name: version for name, (version, _) in default.items() if name != "onnxruntime"
+        }
 
 
 def test_locks_name_no_place() -> None:
