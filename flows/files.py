@@ -4,6 +4,7 @@ The same input gives the same log: slow work runs in parallel, but its answers a
 in which they were asked for, and there is no wall clock, no idle time-out and no shedding.
 """
 
+import datetime
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
@@ -33,7 +34,12 @@ from operators.verify_types import Stretch
 _AHEAD: Final = 24
 """Pieces of slow work under way before reading waits for the oldest; part of what makes the log repeatable."""
 _SHARD: Final = 0
-_TOPICS: Final = {Modality.VIDEO: VIDEO, Modality.AUDIO: AUDIO, Modality.OCR: OCR, Modality.TRANSCRIPT: TRANSCRIPT}
+_TOPICS: Final = {
+    Modality.VIDEO: VIDEO,
+    Modality.AUDIO: AUDIO,
+    Modality.OCR: OCR,
+    Modality.TRANSCRIPT: TRANSCRIPT,
+}
 
 
 class OrderedWorkers:
@@ -88,7 +94,9 @@ def perceive_room(
     names = TopicNames(shards=1)
     ordered = OrderedWorkers(workers)
     ingest, clock = Ingest(IngestSettings(), names), Clock(ClockSettings())
-    perceive = Perceive(_SHARD, settings, voice, ordered, NoJournal(), live=False, clock_s=lambda: 0.0, run=lambda: 0)
+    perceive = Perceive(
+        _SHARD, settings, voice, ordered, NoJournal(), live=False, clock_s=lambda: 0.0, run=lambda: 0
+    )
     offsets: dict[str, int] = {}
 
     def received(topic: Topic, value: bytes) -> Received:
@@ -133,6 +141,11 @@ class MinutesOfLog:
                 out += self._deliver.on_batch([judge(self._verifier, drafted)])
         return out
 
+    @property
+    def date(self) -> datetime.date | None:
+        """Day of the meeting as the log's control messages give it."""
+        return None if self._ended is None else self._ended.setting.context.date
+
     def document(self) -> MinutesDocument | None:
         """The minutes with transcript and slides; None as long as the log has no end."""
         if self._ended is None:
@@ -140,13 +153,6 @@ class MinutesOfLog:
         ended = self._ended
         slides = [Stretch(s.start_ns, s.end_ns, s.text, s.device) for s in ended.slides]
         return self._deliver.ledger(ended.meeting_id).document(ended.spoken, slides, ended.setting.start_ns)
-
-
-def minutes_of(values: Iterable[bytes], versions: Versions) -> tuple[MinutesDocument | None, list[Outgoing]]:
-    """Minutes of a whole log, and all messages on the way."""
-    minutes = MinutesOfLog(versions)
-    messages = [m for value in values for m in minutes.read(value)]
-    return minutes.document(), messages
 
 
 def log_values(messages: Iterable[Outgoing]) -> Iterator[bytes]:

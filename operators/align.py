@@ -231,7 +231,10 @@ class MeetingAligner:
                 if control.start_ns is not None:
                     self.start_ns = control.start_ns
                 self.attendees = {a.name: a for a in control.attendees} or self.attendees
-                self.agenda, self.key_topics = control.agenda or self.agenda, control.key_topics or self.key_topics
+                self.agenda, self.key_topics = (
+                    control.agenda or self.agenda,
+                    control.key_topics or self.key_topics,
+                )
                 for stream in control.streams:
                     self.streams.setdefault(stream, _Stream(live=True))
             case AttendeesChanged():
@@ -278,7 +281,9 @@ class MeetingAligner:
         if known is not None and (known.state == "closed" and record.state == "tentative"):
             return self._mark(record.stream, record.mark_ns)
         out: list[Aligned] = []
-        setting = self._setting(first_ns=to_timeline_ns(self._clock_of(record.device, record.raw_start_ns), record.raw_start_ns))
+        setting = self._setting(
+            first_ns=to_timeline_ns(self._clock_of(record.device, record.raw_start_ns), record.raw_start_ns)
+        )
         if record.state == "withdrawn":
             if known is not None:
                 del self.utterances[record.id]
@@ -319,7 +324,9 @@ class MeetingAligner:
                 bisect.insort(self.settled, entry)
             return [self._again()]
         self.settled.extend(newly)
-        return [self._settled(tuple(self._spoken(self.utterances[i]) for _, i in newly), anew=False, mark=mark)]
+        return [
+            self._settled(tuple(self._spoken(self.utterances[i]) for _, i in newly), anew=False, mark=mark)
+        ]
 
     def _again(self) -> Settled:
         """Everything settled, once more in the order that holds now."""
@@ -328,8 +335,12 @@ class MeetingAligner:
         return self._settled(spoken, anew=True, mark=self._least_mark_ns())
 
     def _settled(self, spoken: tuple[Spoken, ...], *, anew: bool, mark: int) -> Settled:
-        until = mark if mark != _ALWAYS_NS else max((s.end_ns for s in spoken), default=self._setting().start_ns)
-        return Settled(self.meeting_id, self._setting(), spoken, anew, self._gaps(), tuple(self.notices), until)
+        until = (
+            mark if mark != _ALWAYS_NS else max((s.end_ns for s in spoken), default=self._setting().start_ns)
+        )
+        return Settled(
+            self.meeting_id, self._setting(), spoken, anew, self._gaps(), tuple(self.notices), until
+        )
 
     def _final(self) -> Ended:
         if self.ended is None:
@@ -351,7 +362,10 @@ class MeetingAligner:
         for shown in by_stream.values():
             shown.sort(key=lambda entry: (entry[0], entry[1].id))
             ends = [start for start, _ in shown[1:]] + [end_ns]
-            spans += [SlideSpan(s.id, s.device, start, end, s.text) for (start, s), end in zip(shown, ends, strict=True)]
+            spans += [
+                SlideSpan(s.id, s.device, start, end, s.text)
+                for (start, s), end in zip(shown, ends, strict=True)
+            ]
         return tuple(sorted(spans, key=lambda s: (s.start_ns, s.id)))
 
     def _gaps(self) -> tuple[GapSpan, ...]:
@@ -406,7 +420,11 @@ class MeetingAligner:
             started = self.started
             people = tuple(Attendee(a.name, a.speaker, a.role) for a in self.attendees.values())
             context = MeetingContext(
-                started.title if started else None, started.date if started else None, people, self.agenda, self.key_topics
+                started.title if started else None,
+                started.date if started else None,
+                people,
+                self.agenda,
+                self.key_topics,
             )
             self.setting = Setting(context, self.start_ns or 0, started.tai_utc_offset_s if started else 37)
         return self.setting
@@ -427,7 +445,7 @@ class Align:
 
     def open(self, store: StepStore) -> None:
         for _, value in store.scan(_MEETING):
-            meeting = pickle.loads(value)  # noqa: S301 - our own state directory
+            meeting = pickle.loads(value)
             self._meetings[meeting.meeting_id] = meeting
         for _, value in store.scan(_UTTERANCE):
             record = UtteranceRecord.model_validate_json(value)

@@ -10,7 +10,15 @@ from typing import Final, Literal
 
 from bytewax.operators import KeyedStream
 
-from contracts.messages import ALL_MEETINGS, Calibration, ClockState, EndOfStream, MeetingStarted, OcrMessage, TranscriptMessage
+from contracts.messages import (
+    ALL_MEETINGS,
+    Calibration,
+    ClockState,
+    EndOfStream,
+    MeetingStarted,
+    OcrMessage,
+    TranscriptMessage,
+)
 from contracts.packet import ClockKind, Packet
 from contracts.timeline import ClockRecord, NoticeRecord
 
@@ -58,7 +66,9 @@ class _Device:
 class MeetingClocks:
     """Clocks of one meeting's devices. Input order decides, nothing else."""
 
-    def __init__(self, settings: ClockSettings, meeting_id: str, calibrations: dict[str, Calibration]) -> None:
+    def __init__(
+        self, settings: ClockSettings, meeting_id: str, calibrations: dict[str, Calibration]
+    ) -> None:
         self._settings = settings
         self._meeting_id = meeting_id
         self._devices: dict[str, _Device] = {}
@@ -84,7 +94,9 @@ class MeetingClocks:
             return [*out, Timed(arrival, self._devices[body.device_id].record.number)]
         return [Timed(arrival, 0)]
 
-    def _placed(self, body: Packet | TranscriptMessage | OcrMessage | EndOfStream, arrival: Arrival) -> list[ClockOutput]:
+    def _placed(
+        self, body: Packet | TranscriptMessage | OcrMessage | EndOfStream, arrival: Arrival
+    ) -> list[ClockOutput]:
         """Clock records that this stamp makes necessary."""
         device = self._devices.get(body.device_id)
         stream = f"{modality_of(body).name}/{body.stream_epoch}"
@@ -125,7 +137,11 @@ class MeetingClocks:
             uncertainty = calibration.uncertainty_ns
         placed = raw - offset
         near = self._start_ns if self._start_ns is not None else arrival_tai
-        if abs(placed - near) > s.far_ns and abs(placed - arrival_tai) > s.far_ns and self._start_ns is not None:
+        if (
+            abs(placed - near) > s.far_ns
+            and abs(placed - arrival_tai) > s.far_ns
+            and self._start_ns is not None
+        ):
             offset, skew, ref, method = raw - arrival_tai, 0.0, raw, "arrival"
             uncertainty = s.arrival_uncertainty_ns
         return ClockRecord(
@@ -179,11 +195,11 @@ class Clock:
 
     def open(self, store: StepStore) -> None:
         for _, value in store.scan(_PREFIX):
-            meeting, clocks = pickle.loads(value)  # noqa: S301 - our own state directory
+            meeting, clocks = pickle.loads(value)
             self._meetings[meeting] = clocks
         saved = store.get(_GLOBAL)
         if saved is not None:
-            self._global = pickle.loads(saved)  # noqa: S301
+            self._global = pickle.loads(saved)
 
     def save(self, store: StepStore) -> None:
         for meeting in sorted(self._touched):
@@ -213,7 +229,9 @@ class Clock:
                 continue
             clocks = self._meetings.get(value.meeting_id)
             if clocks is None:
-                clocks = self._meetings[value.meeting_id] = MeetingClocks(self._settings, value.meeting_id, self._global)
+                clocks = self._meetings[value.meeting_id] = MeetingClocks(
+                    self._settings, value.meeting_id, self._global
+                )
             out.extend(clocks.feed(value))
         return out
 

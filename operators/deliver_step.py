@@ -33,7 +33,7 @@ class Deliver:
 
     def open(self, store: StepStore) -> None:
         for _, value in store.scan(_PREFIX):
-            ledger = pickle.loads(value)  # noqa: S301 - our own state directory
+            ledger = pickle.loads(value)
             self._ledgers[ledger.meeting_id] = ledger
 
     def save(self, store: StepStore) -> None:

@@ -95,7 +95,9 @@ class MeetingDrafts:
         self.notices = settled.notices
         if settled.anew:
             self.base, self.settled = None, 0
-        in_order = not settled.anew and list(self.tail)[: len(settled.spoken)] == [s.id for s in settled.spoken]
+        in_order = not settled.anew and list(self.tail)[: len(settled.spoken)] == [
+            s.id for s in settled.spoken
+        ]
         base = self._base(settled.setting)
         for spoken in settled.spoken:
             self._remember(spoken)
@@ -138,7 +140,17 @@ class MeetingDrafts:
             self.ahead = self.engine.with_context(self.ahead, setting.context)
         items = self.engine.items(self.ahead)
         newest = max((s.end_ns for s in self.tail.values()), default=setting.start_ns)
-        until = max([newest, *(self.spoken[q.utterance_id].end_ns for i in items for q in i.evidence if q.utterance_id in self.spoken)])
+        until = max(
+            [
+                newest,
+                *(
+                    self.spoken[q.utterance_id].end_ns
+                    for i in items
+                    for q in i.evidence
+                    if q.utterance_id in self.spoken
+                ),
+            ]
+        )
         return Draft(
             meeting_id=self.meeting_id, stage=stage, context=setting.context, until_ns=until, items=items,
             utterances=self.spoken, summary=summary(self.ahead, setting.context, items) if stage == "settled" else (),
@@ -188,12 +200,19 @@ class Drafting:
 
     def open(self, store: StepStore) -> None:
         for _, value in store.scan(_MEETING):
-            name, base, tail, speakers, settled, gaps, notices = pickle.loads(value)  # noqa: S301 - our own state directory
+            name, base, tail, speakers, settled, gaps, notices = pickle.loads(value)
             self._meetings[name] = MeetingDrafts(
-                name, self._engine, base=base, tail=tail, speakers=speakers, settled=settled, gaps=gaps, notices=notices
+                name,
+                self._engine,
+                base=base,
+                tail=tail,
+                speakers=speakers,
+                settled=settled,
+                gaps=gaps,
+                notices=notices,
             )
         for _, value in store.scan(_SPOKEN):
-            name, spoken = pickle.loads(value)  # noqa: S301
+            name, spoken = pickle.loads(value)
             self._meetings[name].spoken[spoken.id] = spoken
 
     def save(self, store: StepStore) -> None:

@@ -87,6 +87,10 @@ class Arrival:
     traceparent: str | None = None
 
 
+class Misplaced(ValueError):
+    """A message on a topic that is not for its kind."""
+
+
 @dataclass(slots=True)
 class _StreamOrder:
     """Order of one stream: what is expected next, and what came too early."""
@@ -105,7 +109,9 @@ class MeetingOrder:
         self._streams: dict[str, _StreamOrder] = {}
         self.duplicates = 0
 
-    def accept(self, arrival: Arrival, modality: Modality, device: str, epoch: int, sequence: int) -> list[Arrival]:
+    def accept(
+        self, arrival: Arrival, modality: Modality, device: str, epoch: int, sequence: int
+    ) -> list[Arrival]:
         """What may go on now that this one has come, in order."""
         name = stream_name(device, modality)
         order = self._streams.get(name)
@@ -145,7 +151,11 @@ class MeetingOrder:
         if len(order.held) >= self._settings.max_held:
             return True
         newest = max(_start_ns(a) for a in order.held.values())
-        reference = order.last_end_ns if order.last_end_ns is not None else min(_start_ns(a) for a in order.held.values())
+        reference = (
+            order.last_end_ns
+            if order.last_end_ns is not None
+            else min(_start_ns(a) for a in order.held.values())
+        )
         return newest - reference > self._settings.lateness_ns
 
 
@@ -189,7 +199,7 @@ class Ingest:
 
     def open(self, store: StepStore) -> None:
         for _, value in store.scan(_PREFIX):
-            meeting, order = pickle.loads(value)  # noqa: S301 - our own state directory
+            meeting, order = pickle.loads(value)
             self._meetings[meeting] = order
 
     def save(self, store: StepStore) -> None:
@@ -215,6 +225,8 @@ class Ingest:
             body = self._decode(bare, received.value)
         except PacketError as error:
             return [_dead_letter(received, error.reason, str(error))]
+        except Misplaced as error:
+            return [_dead_letter(received, "topic", str(error))]
         except ValidationError as error:
             return [_dead_letter(received, "schema", _first_problem(error))]
         except RecursionError:
@@ -223,9 +235,15 @@ class Ingest:
             return []
         if body.meeting_id != "*" and self._names.partition(body.meeting_id) != received.shard:
             where = self._names.partition(body.meeting_id)
-            return [_dead_letter(received, "partition", f"meeting {body.meeting_id!r} belongs to partition {where}")]
+            return [
+                _dead_letter(
+                    received, "partition", f"meeting {body.meeting_id!r} belongs to partition {where}"
+                )
+            ]
         source = f"{bare}/{received.shard}/{received.offset}"
-        arrival = Arrival(body.meeting_id, body, received.arrival_ns, received.appended, source, received.traceparent)
+        arrival = Arrival(
+            body.meeting_id, body, received.arrival_ns, received.appended, source, received.traceparent
+        )
         if not isinstance(body, Packet | TranscriptMessage | OcrMessage | EndOfStream):
             return [arrival]
         order = self._meetings.get(body.meeting_id)
@@ -241,11 +259,11 @@ class Ingest:
         if topic in (OCR.name, TRANSCRIPT.name) or value[:1] == b"{":
             message = DEVICE_MESSAGE.validate_json(value)
             if _TOPIC_OF[modality_of(message)] != topic:
-                raise PacketError("topic", f"a {message.type} message on {topic}")
+                raise Misplaced(f"a {message.type} message on {topic}")
             return message
         packet = decode(value)
         if _TOPIC_OF.get(packet.modality) != topic:
-            raise PacketError("topic", f"a {packet.modality.name.lower()} packet on {topic}")
+            raise Misplaced(f"a {packet.modality.name.lower()} packet on {topic}")
         return packet
 
 

@@ -60,7 +60,9 @@ class KafkaJournal:
             self._consumer = Consumer(self._link.consumer(self._watch))
         while True:
             try:
-                _, high = self._consumer.get_watermark_offsets(TopicPartition(self._topic, shard), timeout=_FLUSH_S)
+                _, high = self._consumer.get_watermark_offsets(
+                    TopicPartition(self._topic, shard), timeout=_FLUSH_S
+                )
                 return int(high)
             except KafkaException:
                 self._watch.away()
@@ -94,10 +96,10 @@ class KafkaJournal:
             for message in consumer.consume(2_000, timeout=_POLL_S):
                 error = message.error()
                 if error is not None:
-                    if error.code() == KafkaError._AUTO_OFFSET_RESET:  # noqa: SLF001 - the client's public error codes
+                    if error.code() == KafkaError._AUTO_OFFSET_RESET:
                         # The log no longer reaches back so far: what is left of it is what can be known.
                         consumer.assign([TopicPartition(self._topic, shard, OFFSET_BEGINNING)])
-                    elif error.code() != KafkaError._PARTITION_EOF:  # noqa: SLF001
+                    elif error.code() != KafkaError._PARTITION_EOF:
                         time.sleep(_POLL_S / 10)
                     continue
                 value = message.value() or b""

@@ -6,10 +6,15 @@ import threading
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Any, Final
 
 from confluent_kafka import KafkaError, KafkaException
-from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, ResourceType
+from confluent_kafka.admin import (  # type: ignore[attr-defined]  # re-exported without saying so
+    AdminClient,
+    ConfigResource,
+    NewTopic,
+    ResourceType,
+)
 
 from contracts.topics import TOPICS, Topic, TopicNames
 
@@ -29,9 +34,9 @@ class BrokerLink:
     overrides: Mapping[str, str | int] = field(default_factory=dict)
     """librdkafka settings on top of ours, for example those of the embedded broker."""
 
-    def client(self, watch: "BrokerWatch | None" = None) -> dict[str, object]:
+    def client(self, watch: "BrokerWatch | None" = None) -> dict[str, Any]:
         """Settings that every client takes."""
-        config: dict[str, object] = {
+        config: dict[str, Any] = {
             "bootstrap.servers": self.bootstrap,
             "client.id": "minuted",
             "socket.keepalive.enable": True,
@@ -43,7 +48,7 @@ class BrokerLink:
             config["error_cb"] = watch.on_error
         return config
 
-    def consumer(self, watch: "BrokerWatch | None" = None) -> dict[str, object]:
+    def consumer(self, watch: "BrokerWatch | None" = None) -> dict[str, Any]:
         """Settings of a consumer that is told its partitions and keeps its own offsets."""
         config = self.client(watch) | {
             "group.id": "minuted",
@@ -56,7 +61,7 @@ class BrokerLink:
         }
         return config | {k: v for k, v in self.overrides.items() if k.startswith("fetch.")}
 
-    def producer(self, watch: "BrokerWatch | None" = None) -> dict[str, object]:
+    def producer(self, watch: "BrokerWatch | None" = None) -> dict[str, Any]:
         """Settings of an idempotent producer that waits as long as the broker is away."""
         config = self.client(watch) | {
             "enable.idempotence": True,
@@ -79,7 +84,7 @@ class BrokerWatch:
 
     def on_error(self, error: KafkaError) -> None:
         """Error callback of a client."""
-        if error.code() == KafkaError._ALL_BROKERS_DOWN:  # noqa: SLF001 - the client's public error codes
+        if error.code() == KafkaError._ALL_BROKERS_DOWN:
             self.away()
 
     def away(self) -> None:
@@ -92,13 +97,10 @@ class BrokerWatch:
 
     def back(self) -> None:
         """Something came from the broker."""
-        if not self._away:
-            return
         with self._lock:
-            if not self._away:
-                return
-            self._away = False
-        say(f"{self._who}: the broker at {self._bootstrap} answers again")
+            was_away, self._away = self._away, False
+        if was_away:
+            say(f"{self._who}: the broker at {self._bootstrap} answers again")
 
 
 class TopicProblem(RuntimeError):
@@ -109,7 +111,9 @@ class BrokerUnreachable(RuntimeError):
     """No broker answered in the time given."""
 
 
-def check_topics(link: BrokerLink, who: str, wanted: tuple[Topic, ...] = TOPICS, *, wait_s: float | None = None) -> None:
+def check_topics(
+    link: BrokerLink, who: str, wanted: tuple[Topic, ...] = TOPICS, *, wait_s: float | None = None
+) -> None:
     """Return once the broker answers and all topics are as the contract says.
 
     Args:
@@ -124,7 +128,9 @@ def check_topics(link: BrokerLink, who: str, wanted: tuple[Topic, ...] = TOPICS,
     deadline = None if wait_s is None else time.monotonic() + wait_s
     while True:
         try:
-            known = admin.list_topics(timeout=_METADATA_TIMEOUT_S if wait_s is None else min(wait_s, _METADATA_TIMEOUT_S))
+            known = admin.list_topics(
+                timeout=_METADATA_TIMEOUT_S if wait_s is None else min(wait_s, _METADATA_TIMEOUT_S)
+            )
             break
         except KafkaException as error:
             if deadline is not None and time.monotonic() >= deadline:
@@ -167,7 +173,12 @@ def create_topics(link: BrokerLink, *, replication: int = 1, wait_s: float = 30.
     if not missing:
         return []
     wanted = [
-        NewTopic(link.names.of(t), num_partitions=link.names.shards, replication_factor=replication, config=t.config)
+        NewTopic(
+            link.names.of(t),
+            num_partitions=link.names.shards,
+            replication_factor=replication,
+            config=t.config,
+        )
         for t in missing
     ]
     for name, made in admin.create_topics(wanted, operation_timeout=wait_s).items():

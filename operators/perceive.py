@@ -7,8 +7,7 @@ a later activation, in order per stream. Nothing here blocks the dataflow's thre
 import pickle
 import threading
 import time
-from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import Final, Protocol
@@ -96,7 +95,9 @@ class MediaWorkers:
         self._reader_settings = reader_settings
         self._reader: SlideReader | None = None
         # Reading a slide takes a second of one core; it must not take that from speech.
-        self._readers = ThreadPoolExecutor(1, "slide-reader", initializer=run_niced, initargs=(reader_settings,))
+        self._readers = ThreadPoolExecutor(
+            1, "slide-reader", initializer=run_niced, initargs=(reader_settings,)
+        )
         self._reading: list[tuple[Owner, ReadSlide, Future[tuple[TextLine, ...]]]] = []
         self._owner_of_request: dict[int, Owner] = {}
         self._answers: dict[int, list[tuple[str, Ask, Answer]]] = {}
@@ -155,7 +156,9 @@ class MediaWorkers:
         done = [entry for entry in self._reading if entry[2].done()]
         self._reading = [entry for entry in self._reading if not entry[2].done()]
         for owner, read, future in done:
-            self._answer(owner, read, SlideRead(read, None if future.exception() is not None else future.result()))
+            self._answer(
+                owner, read, SlideRead(read, None if future.exception() is not None else future.result())
+            )
 
     def _answer(self, owner: Owner, ask: Ask, answer: Answer) -> None:
         self._answers.setdefault(owner[0], []).append((owner[1], ask, answer))
@@ -197,8 +200,10 @@ class Perceive:
         for record in self._journal.fence(self._shard, self._run, from_offset):
             self._decided.setdefault(record.meeting_id, []).append(record)
         for _, value in store.scan(_PREFIX):
-            meeting_id, raw = pickle.loads(value)  # noqa: S301 - our own state directory
-            meeting = MeetingPerception.from_state(self._settings, meeting_id, self._voice, raw, live=self._live)
+            meeting_id, raw = pickle.loads(value)
+            meeting = MeetingPerception.from_state(
+                self._settings, meeting_id, self._voice, raw, live=self._live
+            )
             meeting.decide(self._decided.pop(meeting_id, ()))
             self._meetings[meeting_id] = meeting
             self._resumed.append((meeting_id, meeting.resume()))
@@ -206,7 +211,9 @@ class Perceive:
     def save(self, store: StepStore) -> None:
         store.put(_OFFSET, self._journal.end_offset(self._shard).to_bytes(8, "big"))
         for meeting_id in sorted(self._touched):
-            store.put(_PREFIX + meeting_id.encode(), pickle.dumps((meeting_id, self._meetings[meeting_id].state())))
+            store.put(
+                _PREFIX + meeting_id.encode(), pickle.dumps((meeting_id, self._meetings[meeting_id].state()))
+            )
         self._touched.clear()
 
     def on_batch(self, values: list[ClockOutput | Outgoing]) -> list[Outgoing]:
@@ -290,11 +297,17 @@ class Perceive:
             if isinstance(emission, PartialText):
                 name = f"{emission.piece_id}/{emission.version}"
                 out.append(Outgoing(PARTIALS, key, emission.to_bytes(), "partial", name, trace))
-            elif isinstance(emission, RecognitionRequest | DecodeSound | DecodePicture | FetchFrame | ReadSlide):
+            elif isinstance(
+                emission, RecognitionRequest | DecodeSound | DecodePicture | FetchFrame | ReadSlide
+            ):
                 self._workers.ask((self._shard, meeting_id), emission)
             else:
                 record = emission.model_copy(update={"run": self._run})
-                out.append(Outgoing(TIMELINE, key, record.to_bytes(), f"timeline.{record.type}", record.identity, trace))
+                out.append(
+                    Outgoing(
+                        TIMELINE, key, record.to_bytes(), f"timeline.{record.type}", record.identity, trace
+                    )
+                )
         return out
 
 

@@ -109,7 +109,9 @@ class Stream:
 class MeetingPerception:
     """One meeting. Not thread-safe; one shard's thread calls it."""
 
-    def __init__(self, settings: PerceiveSettings, meeting_id: str, voice: VoiceActivity, *, live: bool) -> None:
+    def __init__(
+        self, settings: PerceiveSettings, meeting_id: str, voice: VoiceActivity, *, live: bool
+    ) -> None:
         """``live``: partial texts are wanted, and streams that fall silent are given up."""
         self._settings = settings
         self._voice = voice
@@ -203,7 +205,9 @@ class MeetingPerception:
             self._picture_steps(self._pictures.fetched(result))
         elif stream.modality is Modality.AUDIO:
             self._undecoded_done(stream, result.timestamp_ns)
-            self._gap(result.stream, stream.device, result.timestamp_ns, result.timestamp_ns + 1, "undecodable")
+            self._gap(
+                result.stream, stream.device, result.timestamp_ns, result.timestamp_ns + 1, "undecodable"
+            )
         else:
             self._picture_steps(self._pictures.failed(result))
         return self._finish()
@@ -219,10 +223,18 @@ class MeetingPerception:
             return []
         for name, stream in self._streams.items():
             since = self.last_activity_s.setdefault(name, now_s)
-            if not stream.over and now_s - since > self._settings.stream_idle_s and not self._busy(name, stream):
+            if (
+                not stream.over
+                and now_s - since > self._settings.stream_idle_s
+                and not self._busy(name, stream)
+            ):
                 self._give_up(name, stream)
         newest = max(self.last_activity_s.values(), default=now_s)
-        if self.end is None and now_s - newest > self._settings.meeting_idle_s and all(s.over for s in self._streams.values()):
+        if (
+            self.end is None
+            and now_s - newest > self._settings.meeting_idle_s
+            and all(s.over for s in self._streams.values())
+        ):
             self._end("idle", self._last_mark_ns())
         return self._finish()
 
@@ -293,7 +305,9 @@ class MeetingPerception:
         stream.state = "opened"
         stream.epoch, stream.sequence = body.stream_epoch, body.sequence
 
-    def _media(self, name: str, stream: Stream, body: Packet | TranscriptMessage | OcrMessage | EndOfStream) -> None:
+    def _media(
+        self, name: str, stream: Stream, body: Packet | TranscriptMessage | OcrMessage | EndOfStream
+    ) -> None:
         if isinstance(body, EndOfStream):
             self._end_stream(stream, body.timestamp_ns)
         elif isinstance(body, TranscriptMessage):
@@ -315,7 +329,9 @@ class MeetingPerception:
     def _shows_slides(self, device: str) -> bool:
         return self.started is None or not self.started.slide_devices or device in self.started.slide_devices
 
-    def _push_sound(self, name: str, stream: Stream, raw_ns: int, samples: npt.NDArray[np.int16], rate_hz: int) -> None:
+    def _push_sound(
+        self, name: str, stream: Stream, raw_ns: int, samples: npt.NDArray[np.int16], rate_hz: int
+    ) -> None:
         if not self._hears_sound():
             return
         channels = samples.shape[1]
@@ -332,7 +348,11 @@ class MeetingPerception:
         self._advance()
 
     def _hears_sound(self) -> bool:
-        return self.started is None or self.started.speech_source == "sound" or not self._has(Modality.TRANSCRIPT)
+        return (
+            self.started is None
+            or self.started.speech_source == "sound"
+            or not self._has(Modality.TRANSCRIPT)
+        )
 
     def _has(self, modality: Modality) -> bool:
         return any(stream.modality is modality for stream in self._streams.values())
@@ -446,12 +466,21 @@ class MeetingPerception:
 
     def _slide(self, name: str, slide: Slide) -> None:
         stream = self._streams[name]
-        lines = tuple(TextLineMessage(text=line.text, box=line.box, confidence=line.confidence) for line in slide.lines)
+        lines = tuple(
+            TextLineMessage(text=line.text, box=line.box, confidence=line.confidence) for line in slide.lines
+        )
         sampling_ms = self._pictures.sampling_ns(name) / 1e6
         self._slide_record(name, stream, slide.start_ns, lines, known=slide.known, sampling_ms=sampling_ms)
 
     def _slide_record(
-        self, name: str, stream: Stream, raw_ns: int, lines: tuple[TextLineMessage, ...], *, known: bool, sampling_ms: float
+        self,
+        name: str,
+        stream: Stream,
+        raw_ns: int,
+        lines: tuple[TextLineMessage, ...],
+        *,
+        known: bool,
+        sampling_ms: float,
     ) -> None:
         mark = self._mark_ns(name, stream)
         self._emit(
@@ -473,7 +502,9 @@ class MeetingPerception:
         start, end = self._timeline_ns(device, start_ns), self._timeline_ns(device, end_ns)
         shares: dict[str, int] = {}
         for turn in turns:
-            shares[turn.speaker] = shares.get(turn.speaker, 0) + max(0, min(end, turn.end_ns) - max(start, turn.start_ns))
+            shares[turn.speaker] = shares.get(turn.speaker, 0) + max(
+                0, min(end, turn.end_ns) - max(start, turn.start_ns)
+            )
         best = max(sorted(shares), key=lambda s: shares[s])
         return best if 2 * shares[best] >= end - start else None
 
@@ -513,7 +544,10 @@ class MeetingPerception:
             if stream.end_raw_ns is not None and self._drained(name, stream):
                 self._stream_record(name, stream, "ended", stream.end_raw_ns, stream.epoch)
                 stream.state = "ended"
-        newest = max((self._timeline_ns(s.device, s.raw_ns) for s in self._streams.values() if s.state == "opened"), default=None)
+        newest = max(
+            (self._timeline_ns(s.device, s.raw_ns) for s in self._streams.values() if s.state == "opened"),
+            default=None,
+        )
         if newest is not None:
             self._bias(newest)
         if self.end is not None and not self.ended and self._all_past_end():
@@ -523,7 +557,9 @@ class MeetingPerception:
 
     def _log_mark(self, name: str, stream: Stream) -> None:
         mark = self._mark_ns(name, stream)
-        if mark is None or (stream.logged_mark_ns is not None and mark - stream.logged_mark_ns < _MARK_EVERY_NS):
+        if mark is None or (
+            stream.logged_mark_ns is not None and mark - stream.logged_mark_ns < _MARK_EVERY_NS
+        ):
             return
         stream.logged_mark_ns = mark
         self._emit(MarkRecord(meeting_id=self.meeting_id, stream=name, raw_ns=mark))
@@ -575,11 +611,21 @@ class MeetingPerception:
     # --- output
 
     def _stream_record(
-        self, name: str, stream: Stream, state: Literal["opened", "ended", "given_up", "resumed"], raw_ns: int, epoch: int
+        self,
+        name: str,
+        stream: Stream,
+        state: Literal["opened", "ended", "given_up", "resumed"],
+        raw_ns: int,
+        epoch: int,
     ) -> None:
         self._emit(
             StreamRecord(
-                meeting_id=self.meeting_id, stream=name, state=state, stream_epoch=epoch, sequence=stream.sequence, raw_ns=raw_ns
+                meeting_id=self.meeting_id,
+                stream=name,
+                state=state,
+                stream_epoch=epoch,
+                sequence=stream.sequence,
+                raw_ns=raw_ns,
             )
         )
 
@@ -625,7 +671,13 @@ class MeetingPerception:
 
     @classmethod
     def from_state(
-        cls, settings: PerceiveSettings, meeting_id: str, voice: VoiceActivity, raw: dict[str, Any], *, live: bool
+        cls,
+        settings: PerceiveSettings,
+        meeting_id: str,
+        voice: VoiceActivity,
+        raw: dict[str, Any],
+        *,
+        live: bool,
     ) -> "MeetingPerception":
         """Go on where ``state`` was taken; ``decide`` and ``resume`` come next."""
         meeting = cls(settings, meeting_id, voice, live=live)
@@ -639,7 +691,9 @@ class MeetingPerception:
 def _own_bytes(packet: Packet) -> Packet:
     if isinstance(packet.payload, bytes):
         return packet
-    return Packet(**{name: getattr(packet, name) for name in Packet.__slots__} | {"payload": bytes(packet.payload)})
+    return Packet(
+        **{name: getattr(packet, name) for name in Packet.__slots__} | {"payload": bytes(packet.payload)}
+    )
 
 
 def _record_words(words: Iterable[Word], start_ns: int) -> tuple[RecordWord, ...]:
@@ -655,7 +709,8 @@ def _record_words(words: Iterable[Word], start_ns: int) -> tuple[RecordWord, ...
 def _as_recognition(record: UtteranceRecord, start_ns: int) -> Recognition:
     """What the log says was heard, in the form of a recogniser's answer."""
     words = tuple(
-        Word((w.start_ns - start_ns) / 1e9, (w.end_ns - start_ns) / 1e9, w.text, w.probability or 0.0) for w in record.words
+        Word((w.start_ns - start_ns) / 1e9, (w.end_ns - start_ns) / 1e9, w.text, w.probability or 0.0)
+        for w in record.words
     )
     text = record.text if record.heard is None else record.heard
     log_probability = float(np.log(max(record.confidence, 1e-6)))

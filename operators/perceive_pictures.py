@@ -114,7 +114,9 @@ class MeetingPictures:
             if frame.timestamp_ns <= known.seen_ns:
                 continue
             known.seen_ns = frame.timestamp_ns
-            out += self._steps(result.stream, known.watcher.observe(frame.timestamp_ns, frame.luma, frame.sharpness))
+            out += self._steps(
+                result.stream, known.watcher.observe(frame.timestamp_ns, frame.luma, frame.sharpness)
+            )
         return out
 
     def failed(self, result: DecodeFailed) -> list[PictureStep]:
@@ -200,7 +202,9 @@ class MeetingPictures:
 
     def _steps(self, stream: str, events: Sequence[SlideEvent]) -> list[PictureStep]:
         return [
-            FetchFrame(stream, event.frame_ns) if isinstance(event, SlideCandidate) else SlideShown(stream, event)
+            FetchFrame(stream, event.frame_ns)
+            if isinstance(event, SlideCandidate)
+            else SlideShown(stream, event)
             for event in events
         ]
 

@@ -21,23 +21,40 @@ class Settings(BaseSettings):
 
     model_config = SettingsConfigDict(env_prefix="MINUTED_", frozen=True, extra="ignore")
 
-    bootstrap_servers: str = Field("127.0.0.1:9092", description="Kafka brokers, host:port separated by commas")
-    topic_prefix: str = Field("", pattern=r"^[A-Za-z0-9._-]*$", max_length=100, description="put before every topic name")
+    bootstrap_servers: str = Field(
+        "127.0.0.1:9092", description="Kafka brokers, host:port separated by commas"
+    )
+    topic_prefix: str = Field(
+        "", pattern=r"^[A-Za-z0-9._-]*$", max_length=100, description="put before every topic name"
+    )
     shards: Annotated[int, Field(ge=1, le=1024)] = Field(
         DEFAULT_SHARDS, description="partitions of every topic, and shards of state; fixed once topics exist"
     )
     fetch_wait_max_ms: Annotated[int, Field(ge=1, le=1000)] | None = Field(
-        None, description="how long the broker may hold a fetch; for the embedded broker, which does not wake a waiting one"
+        None,
+        description="how long the broker may hold a fetch; for the embedded broker, which does not wake a waiting one",
     )
     state_dir: Path = Field(Path(".minuted/state"), description="where RocksDB keeps the state of the steps")
-    state_sync: bool = Field(False, description="force state to the disk at each snapshot: survives power loss, costs time")
-    speech_model: str = Field("", description="faster-whisper model by folder or name; empty for the bundled tiny.en")
+    state_sync: bool = Field(
+        False, description="force state to the disk at each snapshot: survives power loss, costs time"
+    )
+    speech_model: str = Field(
+        "", description="faster-whisper model by folder or name; empty for the bundled tiny.en"
+    )
     speech_device: str = Field("cpu", description="where recognition runs: cpu or cuda")
-    recognition_workers: Annotated[int, Field(ge=1, le=64)] = Field(2, description="pieces of speech recognised at once")
+    recognition_workers: Annotated[int, Field(ge=1, le=64)] = Field(
+        2, description="pieces of speech recognised at once"
+    )
     partials: bool = Field(True, description="publish text while somebody is still speaking")
-    stream_idle_s: Annotated[float, Field(gt=0)] = Field(15.0, description="a stream silent for so long is given up")
-    meeting_idle_s: Annotated[float, Field(gt=0)] = Field(600.0, description="a meeting silent for so long is over")
-    lateness_ms: Annotated[int, Field(ge=0, le=60_000)] = Field(500, description="how far packets may be out of order")
+    stream_idle_s: Annotated[float, Field(gt=0)] = Field(
+        15.0, description="a stream silent for so long is given up"
+    )
+    meeting_idle_s: Annotated[float, Field(gt=0)] = Field(
+        600.0, description="a meeting silent for so long is over"
+    )
+    lateness_ms: Annotated[int, Field(ge=0, le=60_000)] = Field(
+        500, description="how far packets may be out of order"
+    )
 
     def link(self) -> BrokerLink:
         """How to reach the broker."""
@@ -54,7 +71,9 @@ def load_settings(**given: Any) -> Settings:
         SettingsProblem: a variable has a value that cannot be used, or a ``MINUTED_`` variable is unknown.
     """
     known = {f"MINUTED_{name.upper()}" for name in Settings.model_fields}
-    unknown = sorted(name for name in os.environ if name.startswith("MINUTED_") and name not in known | _NOT_OURS)
+    unknown = sorted(
+        name for name in os.environ if name.startswith("MINUTED_") and name not in known | _NOT_OURS
+    )
     if unknown:
         raise SettingsProblem(f"{unknown[0]} is no setting of minuted; `minuted doctor` lists them")
     try:

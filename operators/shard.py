@@ -12,21 +12,20 @@ from typing import Protocol, TypeVar
 import bytewax.operators as op
 from bytewax.operators import KeyedStream, StatefulBatchLogic
 
-from .store import Marker, Stores, StepStore
+from .store import Marker, StepStore, Stores
 
 X = TypeVar("X")
 Y = TypeVar("Y")
-X_contra = TypeVar("X_contra", contravariant=True)
 Y_co = TypeVar("Y_co", covariant=True)
 
 
-class ShardStep(Protocol[X_contra, Y_co]):
+class ShardStep(Protocol[X, Y_co]):
     """What a step offers; all calls come from one thread, never two at once for one shard."""
 
     def open(self, store: StepStore) -> None:
         """Load state from the store, already rolled back. Called once, before anything else."""
 
-    def on_batch(self, values: list[X_contra]) -> Iterable[Y_co]:
+    def on_batch(self, values: list[X]) -> Iterable[Y_co]:
         """Handle inputs of one activation, oldest first."""
 
     def on_timer(self) -> Iterable[Y_co]:

@@ -54,7 +54,7 @@ class _SharedProducer:
                 try:
                     self._producer.produce(
                         self._link.names.of(item.topic), key=item.key, value=item.value, partition=shard,
-                        headers=cloud_event(item.kind, item.event_id, self._source, now, item.traceparent),
+                        headers=[*cloud_event(item.kind, item.event_id, self._source, now, item.traceparent)],
                         on_delivery=self._on_delivery,
                     )  # fmt: skip
                     break
@@ -74,7 +74,9 @@ class _SharedProducer:
             self._failed = error
 
     def _stop(self, what: str, where: str) -> None:
-        say(f"{self._source}: cannot write to {where}: {what}. Stopping; nothing that was not written is marked as done")
+        say(
+            f"{self._source}: cannot write to {where}: {what}. Stopping; nothing that was not written is marked as done"
+        )
         # The engine would go on with the other steps of this epoch; state is safe against a hard stop.
         os._exit(1)
 

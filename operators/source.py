@@ -14,7 +14,14 @@ from datetime import datetime
 from typing import Final
 
 from bytewax.inputs import FixedPartitionedSource, StatefulSourcePartition
-from confluent_kafka import OFFSET_BEGINNING, TIMESTAMP_LOG_APPEND_TIME, Consumer, KafkaError, Message, TopicPartition
+from confluent_kafka import (
+    OFFSET_BEGINNING,
+    TIMESTAMP_LOG_APPEND_TIME,
+    Consumer,
+    KafkaError,
+    Message,
+    TopicPartition,
+)
 
 from contracts.topics import CONTROL, Topic
 
@@ -98,10 +105,10 @@ class _SharedConsumer:
 
     def _on_error(self, error: KafkaError, place: tuple[str, int]) -> None:
         code = error.code()
-        if code == KafkaError._PARTITION_EOF:  # noqa: SLF001 - the client's public error codes
+        if code == KafkaError._PARTITION_EOF:
             self._watch.back()
             self.at_end.add(place)
-        elif code == KafkaError._AUTO_OFFSET_RESET:  # noqa: SLF001
+        elif code == KafkaError._AUTO_OFFSET_RESET:
             say(
                 f"flow: {place[0]} partition {place[1]} no longer holds the messages where this flow stopped "
                 "(retention); going on with the oldest that is there"
@@ -113,7 +120,14 @@ class _SharedConsumer:
 
 
 class _ShardPartition(StatefulSourcePartition[Keyed, dict[str, int]]):
-    def __init__(self, shared: _SharedConsumer, shard: int, topics: tuple[str, ...], first: str, offsets: dict[str, int]) -> None:
+    def __init__(
+        self,
+        shared: _SharedConsumer,
+        shard: int,
+        topics: tuple[str, ...],
+        first: str,
+        offsets: dict[str, int],
+    ) -> None:
         self._shared = shared
         self._shard = shard
         self._key = shard_key(shard)
@@ -193,7 +207,8 @@ class ShardSource(FixedPartitionedSource[Keyed, dict[str, int]]):
 def _received(message: Message, shard: int) -> Received:
     kind, milliseconds = message.timestamp()
     traceparent = None
-    for name, value in message.headers() or ():
+    headers = message.headers() or ()
+    for name, value in headers.items() if isinstance(headers, dict) else headers:
         if name == "traceparent" and isinstance(value, bytes):
             traceparent = value.decode("ascii", "replace")
     return Received(

@@ -13,8 +13,16 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final, TypedDict
 
-from rocksdict import AccessType, Cache, Options, Rdict, WriteBatch, WriteBufferManager
-from rocksdict import BlockBasedOptions, DBCompressionType
+from rocksdict import (
+    AccessType,
+    BlockBasedOptions,
+    Cache,
+    DBCompressionType,
+    Options,
+    Rdict,
+    WriteBatch,
+    WriteBufferManager,
+)
 
 MARKER_FORMAT: Final = 1
 _DATA: Final = b"d"
@@ -48,8 +56,13 @@ class StepStore:
         self._undo_count = 0
         self._unproved: int | None = None
         self.shard = shard
-        raw = self._family.get(_SEQUENCE)
+        raw = self._raw(_SEQUENCE)
         self.sequence = int.from_bytes(raw, "big") if raw is not None else 0
+
+    def _raw(self, key: bytes) -> bytes | None:
+        value = self._family.get(key)
+        # In raw mode values are bytes; the type stub also knows the other mode.
+        return value if isinstance(value, bytes) else None
 
     def close(self) -> None:
         """Let go of the column family; the database closes when no step holds it."""
@@ -66,8 +79,7 @@ class StepStore:
 
     def get(self, key: bytes) -> bytes | None:
         """Value of a key, or None."""
-        value = self._family.get(_DATA + key)
-        return None if value is None else bytes(value)
+        return self._raw(_DATA + key)
 
     def put(self, key: bytes, value: bytes) -> None:
         """Set a key."""
@@ -80,10 +92,15 @@ class StepStore:
     def scan(self, prefix: bytes = b"") -> Iterator[tuple[bytes, bytes]]:
         """Keys that begin with ``prefix``, in order, with their values."""
         start = _DATA + prefix
-        for key, value in self._family.items(from_key=start):
-            if not bytes(key).startswith(start):
+        for key, value in self._entries(start):
+            if not key.startswith(start):
                 return
-            yield bytes(key)[1:], bytes(value)
+            yield key[1:], value
+
+    def _entries(self, start: bytes) -> Iterator[tuple[bytes, bytes]]:
+        for key, value in self._family.items(from_key=start):
+            if isinstance(key, bytes) and isinstance(value, bytes):
+                yield key, value
 
     def marker(self) -> Marker:
         """Snapshot: everything written so far is on disk, and this says how far that is."""
@@ -116,9 +133,9 @@ class StepStore:
         self._family.put(_SEQUENCE, target.to_bytes(8, "big"))
 
     def _undo_past(self, target: int) -> None:
-        entries = list(self._family.items(from_key=_UNDO_KEY.pack(_UNDO, target + 1, 0)))
+        entries = [e for e in self._entries(_UNDO_KEY.pack(_UNDO, target + 1, 0)) if e[0] < _UNDO_END]
         batch = WriteBatch(raw_mode=True)
-        for key, entry in reversed([(bytes(k), bytes(v)) for k, v in entries if bytes(k) < _UNDO_END]):
+        for key, entry in reversed(entries):
             size = int.from_bytes(entry[:4], "big")
             name, before = entry[4 : 4 + size], entry[4 + size :]
             if before[:1] == b"\1":
@@ -129,11 +146,11 @@ class StepStore:
         self._database.write(batch)
 
     def _change(self, key: bytes, value: bytes | None) -> None:
-        before = self._family.get(_DATA + key)
+        before = self._raw(_DATA + key)
         if value is None and before is None:
             return
         batch = WriteBatch(raw_mode=True)
-        undo = len(key).to_bytes(4, "big") + key + (b"\0" if before is None else b"\1" + bytes(before))
+        undo = len(key).to_bytes(4, "big") + key + (b"\0" if before is None else b"\1" + before)
         batch.put(_UNDO_KEY.pack(_UNDO, self.sequence, self._undo_count), undo, self._handle)
         self._undo_count += 1
         if value is None:

@@ -1,0 +1,334 @@
+"""The ``minuted`` command. Exit codes: 0 done, 2 wrong input or settings (one line), 1 our fault."""
+
+import datetime
+import json
+import sys
+import threading
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Annotated, Any, Literal, NoReturn
+
+import typer
+
+from operators.settings import Settings, SettingsProblem, load_settings
+
+app = typer.Typer(
+    help="Turns the streams of a meeting room into minutes while the meeting is still going on.",
+    no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False,
+)  # fmt: skip
+broker_app = typer.Typer(help="A broker on this machine, for trying things out.", no_args_is_help=True)
+topics_app = typer.Typer(help="The topics of the contract.", no_args_is_help=True)
+app.add_typer(broker_app, name="broker")
+app.add_typer(topics_app, name="topics")
+
+Inputs = Annotated[
+    list[Path], typer.Argument(metavar="INPUT…", help="sound, video, transcripts, or one room folder")
+]
+Title = Annotated[str | None, typer.Option(help="title of the meeting")]
+Date = Annotated[
+    str | None,
+    typer.Option(metavar="YYYY-MM-DD", help="day of the meeting; due dates are resolved against it"),
+]
+Attendees = Annotated[str | None, typer.Option(metavar="NAME,NAME…", help="who was there")]
+Brokers = Annotated[
+    str | None, typer.Option(metavar="HOST:PORT", help="broker; default from MINUTED_BOOTSTRAP_SERVERS")
+]
+
+
+class UserProblem(Exception):
+    """Wrong input or settings; the message is one line."""
+
+
+def _day(text: str | None) -> datetime.date | None:
+    if text is None:
+        return None
+    try:
+        return datetime.date.fromisoformat(text)
+    except ValueError as error:
+        raise UserProblem(f"--date {text}: not a day of the form YYYY-MM-DD") from error
+
+
+def _names(text: str | None) -> tuple[str, ...]:
+    return tuple(name.strip() for name in (text or "").split(",") if name.strip())
+
+
+def _speed(text: str) -> Literal["realtime", "max"] | float:
+    if text in ("realtime", "max"):
+        return "realtime" if text == "realtime" else "max"
+    try:
+        value = float(text)
+    except ValueError:
+        value = 0.0
+    if not 0 < value < 1e6:
+        raise UserProblem(f"--speed {text}: use realtime, max or a number above 0")
+    return value
+
+
+def _settings(brokers: str | None) -> Settings:
+    from .standing_broker import broker_info
+
+    given: dict[str, Any] = {} if brokers is None else {"bootstrap_servers": brokers}
+    settings = load_settings(**given)
+    info = broker_info()
+    if (
+        info is not None
+        and info.bootstrap == settings.bootstrap_servers
+        and settings.fetch_wait_max_ms is None
+    ):
+        wait = info.client_overrides.get("fetch.wait.max.ms")
+        given["fetch_wait_max_ms"] = None if wait is None else int(wait)
+        settings = load_settings(**given)
+    return settings
+
+
+@app.command()
+def run(
+    inputs: Inputs,
+    out: Annotated[
+        Path, typer.Option(help="folder for minutes.json, minutes.md, transcript.vtt, timeline.jsonl")
+    ],
+    title: Title = None,
+    date: Date = None,
+    attendees: Attendees = None,
+    speed: Annotated[
+        str, typer.Option(help="realtime, max, or how many times faster than real time")
+    ] = "max",
+    as_json: Annotated[bool, typer.Option("--json", help="print minutes.json")] = False,
+) -> None:
+    """Files in, minutes out; no broker needed."""
+    from devices.inputs import open_inputs
+
+    from .run_files import run_files
+
+    room = open_inputs(inputs, title=title, date=_day(date), attendees=_names(attendees))
+    out = _writable(out)
+    document = run_files(room, out, speed=_speed(speed), settings=load_settings())
+    for problem in room.problems:
+        print(f"minuted: {problem}", file=sys.stderr)
+    if as_json:
+        sys.stdout.buffer.write((out / "minutes.json").read_bytes())
+    else:
+        counts = ", ".join(
+            f"{len(found)} {name}"
+            for name, found in (
+                ("decisions", document.decisions), ("action items", document.action_items),
+                ("open questions", document.open_questions), ("utterances", document.utterances),
+            )
+        )  # fmt: skip
+        print(f"{counts}: {out / 'minutes.md'}")
+
+
+def _writable(out: Path) -> Path:
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+        probe = out / ".minuted-probe"
+        probe.touch()
+        probe.unlink()
+    except OSError as error:
+        raise UserProblem(f"--out {out}: cannot be written ({error.strerror})") from error
+    return out
+
+
+@app.command()
+def publish(
+    inputs: Inputs,
+    meeting: Annotated[str | None, typer.Option(help="meeting id; default from the inputs' name")] = None,
+    brokers: Brokers = None,
+    title: Title = None,
+    date: Date = None,
+    attendees: Attendees = None,
+    speed: Annotated[
+        str, typer.Option(help="realtime, max, or how many times faster than real time")
+    ] = "realtime",
+    codec: Annotated[Literal["pcm", "flac", "opus"], typer.Option(help="how sound is coded")] = "pcm",
+    transcript_only: Annotated[bool, typer.Option(help="publish transcripts alone")] = False,
+    keep_open: Annotated[bool, typer.Option(help="do not end the meeting: other publishers go on")] = False,
+) -> None:
+    """Publish inputs as device streams."""
+    from contracts.packet import Modality
+    from devices.inputs import InputSettings, open_inputs
+    from devices.media import SoundSettings
+    from devices.publisher import Publisher
+
+    settings = _settings(brokers)
+    room = open_inputs(
+        inputs, title=title, date=_day(date), attendees=_names(attendees), meeting_id=_meeting_id(meeting),
+        settings=InputSettings(sound=SoundSettings(codec=codec)),
+    )  # fmt: skip
+    if room.timeline is not None:
+        raise UserProblem(
+            f"{room.timeline}: the log of a meeting holds no device streams; `minuted run` reads it"
+        )
+    stop = threading.Event()
+    with _progress("publishing") as tell:
+        report = Publisher(settings.bootstrap_servers, settings.link().names).publish(
+            room, speed=_speed(speed), keep_open=keep_open, stop=stop, progress=tell,
+            only=frozenset({Modality.TRANSCRIPT}) if transcript_only else None,
+        )  # fmt: skip
+    for problem in room.problems:
+        print(f"minuted: {problem}", file=sys.stderr)
+    print(json.dumps({"meeting": report.meeting_id, "sent": dict(report.sent), "failed": report.failed}))
+    if report.failed:
+        raise UserProblem(f"{report.failed} messages were not delivered: {', '.join(report.errors)}")
+
+
+def _meeting_id(text: str | None) -> str | None:
+    from contracts.packet import valid_id
+
+    if text is not None and not valid_id(text):
+        raise UserProblem("--meeting: use 1 to 64 bytes of NFC text without control characters")
+    return text
+
+
+class _progress:
+    """A line that moves on a terminal, nothing in a pipe."""
+
+    def __init__(self, what: str) -> None:
+        from rich.console import Console
+        from rich.progress import Progress
+
+        self._progress = Progress(console=Console(stderr=True), transient=True)
+        self._shown = sys.stderr.isatty()
+        self._task = self._progress.add_task(what, total=None)
+
+    def __enter__(self) -> Callable[[int, int | None], None]:
+        if self._shown:
+            self._progress.start()
+        return self._tell
+
+    def __exit__(self, *_: object) -> None:
+        if self._shown:
+            self._progress.stop()
+
+    def _tell(self, done_ns: int, total_ns: int | None) -> None:
+        self._progress.update(self._task, completed=done_ns, total=total_ns)
+
+
+@app.command()
+def watch(
+    meeting: Annotated[
+        str | None, typer.Option(help="meeting id; without it whatever comes from now on")
+    ] = None,
+    brokers: Brokers = None,
+    until_final: Annotated[bool, typer.Option(help="end when the minutes are final")] = False,
+) -> None:
+    """Live text and minutes in the terminal."""
+    from .watch import watch as watch_topics
+
+    settings = _settings(brokers)
+    link = settings.link()
+    watch_topics(link.bootstrap, link.names, _meeting_id(meeting), link.overrides, lambda: False, until_final)
+
+
+@app.command()
+def demo(
+    out: Annotated[Path, typer.Option(help="folder for the minutes")] = Path("out/demo"),
+    speed: Annotated[str, typer.Option(help="realtime, or max for a quick check")] = "realtime",
+) -> None:
+    """The sample meeting through the whole product, on this machine."""
+    from .demo import demo as play
+
+    _speed(speed)
+    play(_writable(out), speed=speed)
+
+
+@app.command()
+def doctor(
+    as_json: Annotated[bool, typer.Option("--json", help="print one JSON object")] = False,
+    brokers: Brokers = None,
+) -> None:
+    """What works on this machine, and the settings in force."""
+    from .doctor import examine, readable
+
+    findings = examine(_settings(brokers))
+    print(json.dumps(findings) if as_json else readable(findings))
+
+
+@broker_app.command("up")
+def broker_up(
+    port: Annotated[
+        int | None, typer.Option(min=1, max=65535, help="port on 127.0.0.1; default 9092 where free")
+    ] = None,
+    kind: Annotated[
+        Literal["embedded", "kafka"], typer.Option(help="kafka needs Java 17 and Maven")
+    ] = "embedded",
+) -> None:
+    """Start a broker that goes on in the background, and make the topics."""
+    from operators.kafka_link import BrokerLink, create_topics
+
+    from .standing_broker import broker_up as up
+
+    info = up(port, kind)
+    create_topics(BrokerLink(info.bootstrap, load_settings().link().names, info.client_overrides))
+    print(f"{info.kind} broker at {info.bootstrap}, log {info.log}")
+    print(f"export MINUTED_BOOTSTRAP_SERVERS={info.bootstrap}")
+    for name, value in info.client_overrides.items():
+        print(f"export MINUTED_{name.upper().replace('.', '_')}={value}")
+
+
+@broker_app.command("down")
+def broker_down() -> None:
+    """Stop it."""
+    from .standing_broker import broker_down as down
+
+    info = down()
+    print("no broker is up" if info is None else f"{info.kind} broker at {info.bootstrap} stopped")
+
+
+@topics_app.command("create")
+def topics_create(
+    brokers: Brokers = None,
+    replication: Annotated[int, typer.Option(min=1, max=10, help="copies of each partition")] = 1,
+) -> None:
+    """Create the topics that are missing, with the settings of the contract."""
+    from contracts.topics import TOPICS
+    from operators.kafka_link import check_topics, create_topics, differing_settings
+
+    link = _settings(brokers).link()
+    made = create_topics(link, replication=replication)
+    check_topics(link, "minuted topics", TOPICS, wait_s=30.0)
+    for line in differing_settings(link):
+        print(f"minuted: {line}", file=sys.stderr)
+    print(f"created {len(made)} topics" if made else "all topics were there")
+
+
+def _problems() -> tuple[type[Exception], ...]:
+    """Errors that are the user's to mend."""
+    from devices.publisher import PublishError
+    from devices.streams import InputError
+    from models.speech_recogniser import ModelError
+    from operators.kafka_link import BrokerUnreachable, TopicProblem
+
+    from .brokers import BrokerError
+
+    return (
+        UserProblem,
+        SettingsProblem,
+        InputError,
+        PublishError,
+        BrokerUnreachable,
+        TopicProblem,
+        BrokerError,
+        ModelError,
+    )
+
+
+def main(arguments: Sequence[str] | None = None) -> NoReturn:
+    """Entry point; turns every outcome into an exit code and at most one line."""
+    try:
+        app(args=arguments, standalone_mode=True)
+    except KeyboardInterrupt:
+        sys.exit(130)
+    except Exception as error:
+        if isinstance(error, _problems()):
+            print(f"minuted: {' '.join(str(error).split())}", file=sys.stderr)
+            sys.exit(2)
+        if type(error).__name__ == "InstallationError":
+            print(f"minuted: {error}", file=sys.stderr)
+            sys.exit(1)
+        raise
+    sys.exit(0)
+
+
+if __name__ == "__main__":
+    main()

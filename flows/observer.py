@@ -1,0 +1,66 @@
+"""Reads the topics of one meeting from outside, in a thread of its own, for the demo and the benchmarks."""
+
+import threading
+import time
+from collections.abc import Callable
+from typing import Final
+
+from confluent_kafka import OFFSET_BEGINNING, Consumer, TopicPartition
+
+from contracts.topics import DEADLETTER, MINUTES, PARTIALS, REVIEW, STATE, TIMELINE, Topic
+from devices.publisher import tai_now_ns
+from operators.kafka_link import BrokerLink
+
+WATCHED: Final = (TIMELINE, PARTIALS, MINUTES, STATE, REVIEW, DEADLETTER)
+_POLL_S: Final = 0.2
+
+OnMessage = Callable[[Topic, bytes, int], None]
+"""Called with topic, value and the TAI time at which the message was there."""
+
+
+class Observer:
+    """Hands every message of a meeting's partition to a callback as soon as it can be read."""
+
+    def __init__(self, link: BrokerLink, meeting_ids: tuple[str, ...], on_message: OnMessage) -> None:
+        self._topics = {link.names.of(t): t for t in WATCHED}
+        self._on_message = on_message
+        self._stop = threading.Event()
+        self._consumer = Consumer(
+            link.consumer() | {"enable.partition.eof": False, "auto.offset.reset": "earliest"}
+        )
+        partitions = sorted({link.names.partition(m) for m in meeting_ids})
+        self._consumer.assign(
+            [TopicPartition(name, p, OFFSET_BEGINNING) for name in self._topics for p in partitions]
+        )
+        self._thread = threading.Thread(target=self._run, name="observer", daemon=True)
+
+    def start(self) -> None:
+        """Begin to read."""
+        self._thread.start()
+
+    def close(self) -> None:
+        """Stop reading."""
+        self._stop.set()
+        self._thread.join(timeout=5)
+        self._consumer.close()
+
+    def _run(self) -> None:
+        while not self._stop.is_set():
+            message = self._consumer.poll(_POLL_S)
+            if message is None or message.error() is not None:
+                continue
+            seen_ns = tai_now_ns()
+            self._on_message(self._topics[message.topic() or ""], message.value() or b"", seen_ns)
+
+
+def wait_for(
+    condition: Callable[[], bool], timeout_s: float, check: Callable[[], None] = lambda: None
+) -> bool:
+    """Wait until a condition holds; False where it did not in time. ``check`` may raise."""
+    deadline = time.monotonic() + timeout_s
+    while time.monotonic() < deadline:
+        if condition():
+            return True
+        check()
+        time.sleep(0.02)
+    return condition()

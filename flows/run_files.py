@@ -1,0 +1,108 @@
+"""``minuted run``: reads a room of files, writes its log as it goes, and its minutes at the end."""
+
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Literal
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+from contracts.minutes import MinutesDocument
+from contracts.topics import DEADLETTER
+from devices.inputs import Room
+from devices.streams import InputError, StreamMessage, due_ns
+from models.speech_recogniser import SpeechRecogniser
+from models.voice_activity import VoiceActivity
+from operators.perceive import MediaWorkers
+from operators.settings import Settings
+
+from .build import perceive_settings, product_versions, recogniser_settings
+from .files import MinutesOfLog, log_values, perceive_room
+from .output import write_minutes
+
+Speed = Literal["realtime", "max"] | float
+
+
+def run_files(room: Room, out: Path, *, speed: Speed, settings: Settings) -> MinutesDocument:
+    """Minutes of a room, or of the log of a meeting, in ``out``.
+
+    Raises:
+        InputError: the log is damaged or has no end.
+        ModelError: the recogniser's weights are missing.
+    """
+    minutes = MinutesOfLog(product_versions())
+    if room.timeline is not None:
+        _read_log(room.timeline, minutes)
+        log = None
+    else:
+        log = out / "timeline.jsonl"
+        _perceive(room, log, minutes, speed, settings)
+    document = minutes.document()
+    if document is None:
+        raise InputError(room.timeline or out, "the log has no end of the meeting; it was cut off")
+    write_minutes(document, out, date=minutes.date)
+    if room.timeline is not None and room.timeline.resolve() != (out / "timeline.jsonl").resolve():
+        (out / "timeline.jsonl").write_bytes(room.timeline.read_bytes())
+    return document
+
+
+def _read_log(path: Path, minutes: MinutesOfLog) -> None:
+    with path.open("rb") as lines:
+        for number, line in enumerate(lines, 1):
+            if line.strip():
+                try:
+                    minutes.read(line)
+                except ValueError as error:
+                    raise InputError(path, f"line {number} is no record of a meeting's log") from error
+
+
+def _perceive(room: Room, log: Path, minutes: MinutesOfLog, speed: Speed, settings: Settings) -> None:
+    recogniser: list[SpeechRecogniser] = []
+
+    def weights() -> SpeechRecogniser:
+        if not recogniser:
+            recogniser.append(SpeechRecogniser(recogniser_settings(settings)))
+        return recogniser[0]
+
+    if any(stream.modality.name == "AUDIO" for stream in room.streams):
+        weights()
+    workers = MediaWorkers(weights, recognition_workers=settings.recognition_workers)
+    progress = Progress(
+        TextColumn("{task.description}"), BarColumn(), TextColumn("{task.percentage:3.0f} %"), TimeElapsedColumn(),
+        console=Console(stderr=True), transient=True, disable=not sys.stderr.isatty(),
+    )  # fmt: skip
+    try:
+        with log.open("wb") as lines, progress:
+            task = progress.add_task("reading", total=room.duration_ns)
+            held = _pace(room, speed)
+
+            def pace(message: StreamMessage) -> None:
+                held(message)
+                progress.update(task, completed=due_ns(message) - room.start_ns)
+
+            messages = perceive_room(room, perceive_settings(settings), workers, VoiceActivity(), pace=pace)
+            for message in messages:
+                if message.topic is DEADLETTER:
+                    print(f"minuted: a packet could not be read: {message.value[:200]!r}", file=sys.stderr)
+                for value in log_values([message]):
+                    lines.write(value + b"\n")
+                    minutes.read(value)
+    finally:
+        workers.close()
+
+
+def _pace(room: Room, speed: Speed) -> Callable[[StreamMessage], None]:
+    """What holds messages back to the speed asked for."""
+    if speed == "max":
+        return lambda _: None
+    factor = 1.0 if speed == "realtime" else float(speed)
+    begin = time.monotonic()
+
+    def hold(message: StreamMessage) -> None:
+        wait_s = begin + (due_ns(message) - room.start_ns) / 1e9 / factor - time.monotonic()
+        if wait_s > 0:
+            time.sleep(wait_s)
+
+    return hold
