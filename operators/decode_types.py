@@ -46,8 +46,8 @@ class DecodeSettings:
     def __post_init__(self) -> None:
         if min(self.sound_children, self.picture_children) < 1:
             raise ValueError("at least one child of each kind is needed, or its packets would wait for ever")
-        if self.memory_mb < 64:
-            raise ValueError("memory_mb below 64 leaves no room for one 1080p picture and its references")
+        if self.memory_mb < 16:
+            raise ValueError("memory_mb below 16 leaves no room for one 1080p picture")
 
 
 @dataclass(frozen=True, slots=True)

@@ -90,16 +90,27 @@ def test_changed_pixels_leaves_pointers_and_ignored_areas_out() -> None:
 def test_packets_carry_the_features_within_the_stated_rate() -> None:
     luma = np.arange(90 * 160, dtype=np.uint32).astype(np.uint8).reshape(90, 160)
     features, squares = volume(luma, None, 0), patches(luma)
-    common = {"meeting_id": "m", "device_id": "camera", "modality": Modality.PICTURE_FEATURES}
-    coded = Packet(
-        **common, codec=Codec.VOLUME_F16, clock_kind=ClockKind.PTP, stream_epoch=1, sequence=0, timestamp_ns=0,
-        duration_ns=VOLUME_PERIOD_NS, payload=volume_bytes(features), width=16, height=9, channels=3,
-    )  # fmt: skip
-    square = Packet(
-        **common, codec=Codec.PATCHES_U8, clock_kind=ClockKind.PTP, stream_epoch=1, sequence=1, timestamp_ns=0,
-        duration_ns=PATCH_PERIOD_NS, payload=patch_bytes(squares), width=16, height=16, channels=1,
-    )  # fmt: skip
+    coded = packet(Codec.VOLUME_F16, volume_bytes(features), height=9, channels=3)
+    square = packet(Codec.PATCHES_U8, patch_bytes(squares), height=16, channels=1)
     assert np.array_equal(payload_array(decode(encode(coded))), features)
     assert np.array_equal(payload_array(decode(encode(square))), squares)
     volumes_s, patches_s = SECOND // VOLUME_PERIOD_NS, SECOND // PATCH_PERIOD_NS
     assert volumes_s * len(encode(coded)) + patches_s * len(encode(square)) <= 14_000
+
+
+def packet(codec: Codec, payload: bytes, height: int, channels: int) -> Packet:
+    return Packet(
+        meeting_id="m",
+        device_id="camera",
+        modality=Modality.PICTURE_FEATURES,
+        codec=codec,
+        clock_kind=ClockKind.PTP,
+        stream_epoch=1,
+        sequence=0,
+        timestamp_ns=0,
+        duration_ns=VOLUME_PERIOD_NS,
+        payload=payload,
+        width=16,
+        height=height,
+        channels=channels,
+    )

@@ -194,7 +194,8 @@ def test_state_goes_on_with_the_same_events_from_any_moment() -> None:
 def test_state_is_small_and_bounded() -> None:
     watcher = SlideSettings().build()
     for index in range(60):
-        watch(watcher, hold(slide(f"Slide number {index}", f"{index} " * 12, f"{index * 7} points"), index, index + 1))
+        picture = slide(f"Slide number {index}", f"{index} " * 12, f"{index * 7} points")
+        watch(watcher, hold(picture, index, index + 1))
     assert len(pickle.dumps(watcher.state())) < 100_000
 
 
