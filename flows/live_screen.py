@@ -86,7 +86,7 @@ def _head(view: LiveView, width: int) -> RenderableType:
     title = Text.assemble(
         (" minuted ", "reverse bold"), " ", (meeting.title or plain(meeting.meeting_id)) if meeting else ""
     )
-    title.truncate(room, overflow="ellipsis", pad=True)
+    title.truncate(room - 1, overflow="ellipsis", pad=True)
     table = Table.grid(padding=0)
     table.add_column(width=room, no_wrap=True)
     table.add_column(width=bar_width + 1 if bar_width else 0)
@@ -121,11 +121,11 @@ def _speech(meeting: MeetingView, width: int, height: int) -> list[Text]:
     for line in list(meeting.lines)[-height:]:
         at = clock_text(line.at_s)
         said = Text.assemble(
-            (f"{at} ", "dim"), (line.speaker, _colour(meeting, line.speaker)), f" {line.text}"
+            (f"{at} ", "dim"), (line.speaker, _colour(meeting, line.speaker)), f": {line.text}"
         )
         lines += _wrap(said, width, len(at) + 1)
     for speaking in meeting.speaking.values():
-        who = (f"{speaking.speaker} ", f"bold {_colour(meeting, speaking.speaker)}")
+        who = (f"{speaking.speaker}: ", f"bold {_colour(meeting, speaking.speaker)}")
         lines += _wrap(Text.assemble(("  ▶   ", "bold red"), who, (f"{speaking.text} …", "italic")), width, 6)
     return lines[-height:]
 
@@ -196,12 +196,16 @@ class _Block:
         return [title, *(line for lines in self.items for line in lines)]
 
 
-def closing(view: LiveView) -> list[Text]:
-    """What stays on the terminal in the end: all items, one a line."""
-    out: list[Text] = []
+def closing(view: LiveView, width: int) -> list[Text]:
+    """What stays on the terminal in the end: all items, wrapped to ``width``."""
+    meeting = view.meeting
+    if meeting is None:
+        return [Text("No meeting was seen.")]
+    name = meeting.title or plain(meeting.meeting_id)
+    state = "final minutes" if view.finished else "minutes so far, not final"
+    out = [Text.assemble((name, "bold"), f": {state} after {clock_text(meeting.elapsed_s)}")]
     for section, heading, colour in _HEADINGS:
-        items = view.items(section)
-        if items:
+        if items := view.items(section):
             out.append(Text(heading, f"bold {colour}"))
-            out += [line for item in items for line in _item(item, 10_000, False)]
-    return out or [Text("No decisions, action items or questions were found.")]
+            out += [line for item in items for line in _item(item, width - 1, False)]
+    return out if len(out) > 1 else [*out, Text("No decisions, action items or questions were found.")]

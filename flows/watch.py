@@ -42,8 +42,8 @@ def run_view(
     """
     if console.is_terminal and not console.is_dumb_terminal:
         _run_on_terminal(view, poll, console, stop, until_final)
-        for text in closing(view):
-            console.print(text, soft_wrap=True)
+        for text in closing(view, console.width):
+            console.print(text)
     else:
         _run_plain(view, poll, console, stop, until_final)
     for line in last_lines():

@@ -33,6 +33,7 @@ _SCALES: Final = {
     "dozen": 12.0, "hundred": 1e2, "thousand": 1e3, "grand": 1e3, "million": 1e6, "billion": 1e9,
     "k": 1e3, "m": 1e6, "bn": 1e9,
 }  # fmt: skip
+_WORD_SCALES: Final = frozenset({"dozen", "hundred", "thousand", "million", "billion"})
 _ORDINALS: Final = {"thirtieth": 30} | _numbered(
     """first second third fourth fifth sixth seventh eighth ninth tenth eleventh twelfth thirteenth fourteenth
     fifteenth sixteenth seventeenth eighteenth nineteenth twentieth""", 1
@@ -115,57 +116,73 @@ def _word_value(low: str) -> float | None:
     return None
 
 
+def _value(low: str) -> float | None:
+    value = _digit_value(low)
+    return _word_value(low) if value is None else value
+
+
+def _number_runs(text: str) -> list[list[str]]:
+    """Words of each number: *five hundred*, *three point five*, *a dozen*."""
+    runs: list[list[str]] = []
+    run: list[str] = []
+    for low in [*(word.low for word in words_in(text)), ""]:
+        joins = bool(run) and (low in _SCALES or low in ("and", "point"))
+        if _value(low) is not None or joins or low in _WORD_SCALES:
+            run.append(low)
+            continue
+        while run and run[-1] in ("and", "point"):
+            run.pop()
+        if run:
+            runs.append(run)
+        run = []
+    return runs
+
+
+def _cardinal(run: Sequence[str]) -> float:
+    """Value of a number read as one: scales multiply what stands before them, the rest adds up."""
+    total = current = 0.0
+    for place, low in enumerate(run):
+        if low == "point":
+            digits = "".join(
+                str(int(v)) for w in run[place + 1 :] if (v := _word_value(w)) is not None and v < 10
+            )
+            return float(f"{int(total + current)}.{digits or 0}")
+        if low in _SCALES:
+            scaled = (current or 1.0) * _SCALES[low]
+            total, current = (total, scaled) if _SCALES[low] <= 100 else (total + scaled, 0.0)
+        else:
+            current += _value(low) or 0.0
+    return total + current
+
+
+def _readings(run: Sequence[str]) -> frozenset[float]:
+    """The number as one, and as a year or price said in two halves (*twenty twenty six*)."""
+    found = {_cardinal(run)}
+    for cut in range(1, len(run)):
+        left, right = _cardinal(run[:cut]), _cardinal(run[cut:])
+        if 10 <= left < 100 and 0 < right < 100 and not _SCALES.keys() & set(run):
+            found.add(left * 100 + right)
+    return frozenset(found)
+
+
 @lru_cache(maxsize=4096)
 def number_values(text: str) -> frozenset[float]:
-    """Every value that a reader may find in the numbers of a text, in digits or words.
-
-    *Twenty five thousand* gives 25,000 and also its parts; *three point five* gives 3.5;
-    *twenty twenty six* gives 2026.
-    """
-    lows = [word.low for word in words_in(text)]
-    found: set[float] = set()
-    total, current, running = 0.0, 0.0, False
-    for index, low in enumerate([*lows, ""]):
-        value = _digit_value(low)
-        value = _word_value(low) if value is None else value
-        if value is not None:
-            found.add(value)
-            if running and current and (value >= 10 or current % 10) and current % 100:
-                found.add(current * 100 + value)
-                found.update({total + current, current})
-                current = value if current >= 20 and value >= 20 else current + value
-            else:
-                current += value
-            running = True
-        elif low in _SCALES and (running or (index and lows[index - 1] in ("a", "the", "half"))):
-            scaled = (current or 1.0) * _SCALES[low]
-            current, total = (scaled, total) if _SCALES[low] <= 100 else (0.0, total + scaled)
-            running = True
-            found.add(total + current)
-        elif low == "point" and running and index + 1 < len(lows):
-            digits = [v for w in lows[index + 1 : index + 4] if (v := _word_value(w)) is not None and v < 10]
-            found.add(float(f"{int(total + current)}." + ("".join(str(int(d)) for d in digits) or "0")))
-        elif not (low == "and" and running):
-            if running:
-                found.add(total + current)
-            total, current, running = 0.0, 0.0, False
-    return frozenset(found)
+    """Every value that a reader may find in the numbers of a text, in digits or words, parts included."""
+    runs = _number_runs(text)
+    parts = {value for run in runs for low in run if (value := _value(low)) is not None}
+    return frozenset(parts).union(*(_readings(run) for run in runs))
 
 
 def unsupported_numbers(text: str, said: Said) -> tuple[str, ...]:
     """Numbers of ``text`` that no quote holds, in digits or words."""
     lows = said.lows()
-    values: frozenset[float] | None = None
     missing: list[str] = []
-    for word in words_in(text):
-        value = _digit_value(word.low)
-        value = _word_value(word.low) if value is None else value
-        if value is None or word.low in lows:
+    for run in _number_runs(text):
+        if all(low in lows for low in run):
             continue
-        if values is None:
-            values = frozenset().union(*(number_values(q) for q in said.quotes))
-        if value not in values:
-            missing.append(word.text)
+        values = frozenset().union(*(number_values(q) for q in said.quotes))
+        if not _readings(run) & values:
+            missing.append(" ".join(run))
     return tuple(missing)
 
 

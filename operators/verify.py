@@ -18,7 +18,7 @@ from functools import lru_cache
 from typing import Final
 
 from contracts.minutes import Evidence, Section, SummarySentence
-from operators import claims
+from operators import claims, compose
 from operators.claims import Said
 from operators.language.people import Roster, person_of, roster_of
 from operators.language.text import stems
@@ -50,6 +50,7 @@ class VerifySettings:
 
 
 _MAX_LINE_CHARS: Final = 1_000
+_MAX_SENTENCE_WORDS: Final = 30
 _MAX_CACHED: Final = 20_000
 
 
@@ -339,7 +340,7 @@ def _verify_summary(
         checks["key_topics_mentioned"] = True
         for topic in _topics_missing(draft, kept):
             checks["key_topics_mentioned"] = False
-            offered = draft.topic_sentences.get(topic)
+            offered = draft.topic_sentences.get(topic) or _topic_sentence(topic, draft)
             shown = _verify_sentence(offered, draft, roster)[0] if offered is not None else None
             if shown is not None:
                 kept.append(shown)
@@ -363,6 +364,20 @@ def _topics_missing(draft: Draft, summary: Sequence[SummarySentence]) -> list[st
         if any(wanted <= said for said in spoken):
             missing.append(topic)
     return missing
+
+
+def _topic_sentence(topic: str, draft: Draft) -> DraftSentence | None:
+    """The utterance of a sentence's length that says most about a topic; None where there is none."""
+    wanted = stems(topic.casefold())
+    fitting = [
+        (len(stems(u.text.casefold())), -u.start_ns, u.id)
+        for u in draft.utterances.values()
+        if 4 <= len(u.text.split()) <= _MAX_SENTENCE_WORDS and wanted <= stems(u.text.casefold())
+    ]
+    if not fitting:
+        return None
+    spoken = draft.utterances[max(fitting)[2]]
+    return DraftSentence(compose.clean(spoken.text), (Quote(spoken.id, 0, len(spoken.text)),))
 
 
 class Verifier:
