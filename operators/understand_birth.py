@@ -93,7 +93,7 @@ def _due_near(heard: Heard, place: int) -> tuple[Clause, DuePhrase] | None:
         other = heard.clauses[index]
         if index != place and (
             other.signals & {"commit", "promise", "past", "reported", "assign", "hypothetical"}
-            or len(other.clause.tokens) > 9
+            or (len(other.clause.tokens) > 9 and not any(d.sets_deadline for d in other.dues))
         ):
             continue
         if other.dues:
@@ -117,10 +117,19 @@ def said_due(heard: Heard, place: int) -> Due | None:
     return Due(phrase, words)
 
 
-def guard_weight(clause: HeardClause) -> tuple[float, tuple[str, ...]]:
+def guard_weight(clause: HeardClause, cue: Hit | None = None) -> tuple[float, tuple[str, ...]]:
     """What speaks against a clause being meant, and the names of the cues."""
-    found = {h.rule.signal: h.rule.name for h in clause.hits if h.rule.signal in GUARDS}
+    found = {
+        h.rule.signal: h.rule.name
+        for h in clause.hits
+        if h.rule.signal in GUARDS
+        and (cue is None or h.rule.signal != "past" or h.last > cue.first or cue.rule.signal not in _FUTURE)
+    }
     return sum(GUARDS[s] for s in found), tuple(found.values())
+
+
+_FUTURE = frozenset(("commit", "request", "assign", "group"))
+"""Signals whose own words point ahead: what was past before them in the clause does not matter."""
 
 
 def _pick(clause: HeardClause) -> Hit | None:
@@ -136,7 +145,7 @@ def _action(heard: Heard, place: int, state: State) -> Draft | None:
     claim = claim_of(hit, clause, heard, state)
     if claim is None:
         return None
-    against, guards = guard_weight(clause)
+    against, guards = guard_weight(clause, hit)
     due = said_due(heard, place)
     tokens = task_tokens(clause.clause, hit.task, clause.dues)
     support = hit.rule.strength - against
@@ -145,7 +154,7 @@ def _action(heard: Heard, place: int, state: State) -> Draft | None:
     if due is not None:
         support += DUE_BONUS if signal != "offer" else 0.15
         reasons.append("due date said")
-    if signal in ("request", "assign", "need", "group", "handover") and _leads(heard, state):
+    if signal in ("request", "assign", "need", "group", "handover") and leads(heard, state):
         support += LEAD_BONUS
         reasons.append("said by who leads")
     if signal == "request" and heard.called:
@@ -154,7 +163,8 @@ def _action(heard: Heard, place: int, state: State) -> Draft | None:
         reasons.append("asked directly")
     if clause.clause.question_mark and signal in ("commit", "promise", "need", "group"):
         support -= 0.25
-    text, known, extra = _worded(tokens, heard, place, state)
+    ahead = clause.clause.between(0, hit.first)
+    text, known, extra = _worded(tokens, heard, place, state, ahead)
     if not known:
         return None
     if extra is None and says_little(tokens):
@@ -184,7 +194,7 @@ def _action(heard: Heard, place: int, state: State) -> Draft | None:
 
 
 def _worded(
-    tokens: tuple[Token, ...], heard: Heard, place: int, state: State
+    tokens: tuple[Token, ...], heard: Heard, place: int, state: State, ahead: tuple[Token, ...] = ()
 ) -> tuple[str, frozenset[str], Heard | None]:
     """Text of an item, its content stems, and the earlier utterance whose words it needed.
 
@@ -194,6 +204,12 @@ def _worded(
     known = stems(" ".join(t.low for t in tokens if not t.person))
     if not says_little(tokens):
         return text, known, None
+    topic = stems(" ".join(t.low for t in ahead if not t.person))
+    if topic:
+        return with_antecedent(text, ahead), known | topic, heard
+    after = heard.clauses[place + 1] if place + 1 < len(heard.clauses) else None
+    if after is not None and len(after.clause.stems) >= 3 and "assign" in heard.clauses[place].signals:
+        return sentence(task_tokens(after.clause, None, after.dues)), known | after.clause.stems, heard
     if place > 0 and len(heard.clauses[place - 1].clause.stems) >= 2:
         before = heard.clauses[place - 1].clause
         return with_antecedent(text, before.tokens), known | before.stems, heard
@@ -204,7 +220,7 @@ def _worded(
     return text, known, None
 
 
-def _leads(heard: Heard, state: State) -> bool:
+def leads(heard: Heard, state: State) -> bool:
     """Who opened the meeting or has the chair by role hands out work and closes matters."""
     speaker = heard.spoken.speaker
     if state.speakers and speaker == state.speakers[0]:
@@ -252,15 +268,17 @@ def _decision(heard: Heard, place: int, state: State) -> Draft | None:
         more = [h for h in clause.hits if h.rule.signal in ("decide", "propose")]
         support += max((h.rule.strength for h in more), default=0.05)
         reasons = [h.rule.name for h in more] + reasons
-    if _leads(heard, state):
+    if leads(heard, state):
         support += LEAD_BONUS
         reasons.append("said by who leads")
     if clause.clause.question_mark or clause.best("ask"):
-        support -= 0.2
+        support -= 0.2 if clause.clause.question_mark else 0.3
     tokens = task_tokens(clause.clause, None, ())
     known = clause.clause.stems
     text = sentence(tokens)
     matter, about = _matter(known, heard, state)
+    if matter is None and says_little(tokens):
+        matter, about = _just_said(heard, place, state)
     pieces = [piece_of(heard.spoken, heard.index, 3.0, _span(tokens))]
     if len(known) < 3 and matter is not None:
         text = with_antecedent(text, about.tokens) if about else text
@@ -287,10 +305,22 @@ def _decision(heard: Heard, place: int, state: State) -> Draft | None:
     )
 
 
+def _just_said(heard: Heard, place: int, state: State) -> tuple[Heard | None, Clause | None]:
+    """The clause right before one that says little itself."""
+    for other, clauses in [
+        (heard, heard.clauses[:place]),
+        *((o, o.clauses) for o in reversed(state.recent[-2:])),
+    ]:
+        for clause in reversed(clauses):
+            if len(clause.clause.stems) >= 2:
+                return other, clause.clause
+    return None, None
+
+
 def settled(heard: Heard, clause: HeardClause, state: State) -> Draft:
     """A plain statement that others firmly agreed with."""
     tokens = task_tokens(clause.clause, None, ())
-    support = 0.35 + (LEAD_BONUS if _leads(heard, state) else 0.0)
+    support = 0.35 + (LEAD_BONUS if leads(heard, state) else 0.0)
     return Draft(
         _id("decision", heard),
         "decision",

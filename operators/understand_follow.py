@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from operators.language.text import stems
-from operators.understand_birth import said_due, settled
+from operators.understand_birth import leads, said_due, settled
 from operators.understand_hear import Heard
 from operators.understand_state import Claim, Draft, Piece, State, piece_of
 
@@ -24,7 +24,8 @@ def follow(heard: Heard, drafts: list[Draft], state: State, look_back: int) -> t
     _refuse(heard, drafts)
     taken = _take_back(heard, drafts, look_back)
     accepted = _accept(heard, drafts, state)
-    _agree(heard, drafts)
+    _agree(heard, drafts, state)
+    _approve(heard, drafts)
     _settle(heard, drafts, state)
     _unknown(heard, drafts)
     _unowned(heard, drafts)
@@ -113,7 +114,7 @@ def _for_me(draft: Draft, me: str | None) -> bool:
     return not draft.claim.people or me in draft.claim.people or not draft.called
 
 
-def _agree(heard: Heard, drafts: list[Draft]) -> None:
+def _agree(heard: Heard, drafts: list[Draft], state: State) -> None:
     first = heard.clauses[0]
     if "agree" not in first.signals or "refuse" in first.signals or first.clause.question_mark:
         return
@@ -126,7 +127,21 @@ def _agree(heard: Heard, drafts: list[Draft]) -> None:
             continue
         if heard.index - draft.last_index <= AGREE_REACH and len(draft.agreed) < 3:
             proof = piece(heard) if len(draft.agreed) < 2 else None
-            drafts[place] = draft.grown(0.15, "agreed", proof, agreed=(*draft.agreed, who))
+            gain = 0.15 + (0.15 if draft.mode == "propose" and leads(heard, state) else 0.0)
+            drafts[place] = draft.grown(gain, "agreed", proof, agreed=(*draft.agreed, who))
+            return
+
+
+def _approve(heard: Heard, drafts: list[Draft]) -> None:
+    """*Do it*, *go ahead*, *approved*: the proposal before it is accepted."""
+    if not any("approve" in c.signals for c in heard.clauses[:2]):
+        return
+    for place in range(len(drafts) - 1, -1, -1):
+        draft = drafts[place]
+        if heard.index - draft.last_index > REPLY_REACH:
+            continue
+        if draft.family == "decision" and draft.speaker != heard.spoken.speaker:
+            drafts[place] = draft.grown(0.3, "approved", piece(heard, 2.0), mode="")
             return
 
 
@@ -206,14 +221,14 @@ def _take_back(heard: Heard, drafts: list[Draft], look_back: int) -> bool:
     said = frozenset().union(*(c.clause.stems for c in heard.clauses))
     names = {h.rule.name for _, h in hits}
     own = bool(names & {"i_will_not_after_all", "take_me_off"})
-    needs_words = names <= {"then_no_x", "that_is_off"}
+    needs_words = names <= {"then_no_x", "that_is_off", "forget_the_x"}
     best: tuple[float, int] | None = None
     for place in range(len(drafts) - 1, -1, -1):
         draft = drafts[place]
         if draft.family == "question" or draft.withdrawn or draft.mode == "refused":
             continue
         age = heard.index - draft.last_index
-        common = shared(draft.stems, said)
+        common = len(draft.stems & said)
         mine = draft.speaker == heard.spoken.speaker
         if draft.support < 0.3 or (own and not mine and not common):
             continue
@@ -226,11 +241,19 @@ def _take_back(heard: Heard, drafts: list[Draft], look_back: int) -> bool:
             continue
         if best is None or value > best[0]:
             best = (value, place)
-    if best is not None and best[0] > 0.4:
-        draft = drafts[best[1]]
-        drafts[best[1]] = draft.grown(0.0, hits[0][1].rule.name, piece(heard, 2.0), withdrawn=True)
-        return True
-    return False
+    if best is None or best[0] <= 0.4:
+        return False
+    target = drafts[best[1]]
+    spots = {p.quote.utterance_id for p in target.evidence if p.weight >= 2}
+    for place, draft in enumerate(drafts):
+        alike = len(draft.stems & target.stems) >= max(1, 0.5 * min(len(draft.stems), len(target.stems)))
+        same_place = any(p.quote.utterance_id in spots and p.weight >= 1 for p in draft.evidence)
+        near = abs(draft.first_index - target.first_index) <= 4
+        if draft is target or (
+            draft.family != "question" and not draft.withdrawn and alike and (same_place or near)
+        ):
+            drafts[place] = draft.grown(0.0, hits[0][1].rule.name, piece(heard, 2.0), withdrawn=True)
+    return True
 
 
 def restate(heard: Heard, fresh: Draft, drafts: list[Draft]) -> bool:

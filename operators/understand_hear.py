@@ -68,19 +68,21 @@ def hear(spoken: Spoken, index: int, roster: Roster, rules: tuple[Rule, ...]) ->
         dues = due_phrases(clause.norm)
         heard.append(HeardClause(clause, hits, dues, frozenset()))
     called = _called(tuple(heard), people, spoken.speaker, roster)
-    timed = any(h.dues for h in heard)
-    clauses = tuple(_meant(h, timed, bool(called)) for h in heard)
+    clauses = tuple(_meant(heard, place, bool(called)) for place in range(len(heard)))
     return Heard(spoken, index, clauses, people, called)
 
 
-def _meant(heard: HeardClause, timed: bool, called: bool) -> HeardClause:
-    """The clause with the cues whose conditions hold."""
-    clause = heard.clause
+def _meant(heard: list[HeardClause], place: int, called: bool) -> HeardClause:
+    """A clause with the cues whose conditions hold; a short clause beside it may carry the time."""
+    here = heard[place]
+    clause = here.clause
+    near = [h for h in heard[max(0, place - 1) : place + 2] if h is here or len(h.clause.tokens) <= 9]
+    timed = any(h.dues for h in near)
     addressed = timed or called or clause.question_mark or " please" in f" {clause.norm}"
     hits = tuple(
-        h for h in heard.hits if (timed or not h.rule.needs_due) and (addressed or not h.rule.needs_address)
+        h for h in here.hits if (timed or not h.rule.needs_due) and (addressed or not h.rule.needs_address)
     )
-    return HeardClause(clause, hits, heard.dues, frozenset(h.rule.signal for h in hits))
+    return HeardClause(clause, hits, here.dues, frozenset(h.rule.signal for h in hits))
 
 
 def _with_people(tokens: list[Token], roster: Roster) -> tuple[list[Token], dict[int, Mention]]:
@@ -121,7 +123,9 @@ def _with_people(tokens: list[Token], roster: Roster) -> tuple[list[Token], dict
 def _expected_name(tokens: list[Token], index: int, roster: Roster) -> Mention | None:
     """A misheard name, where only a name makes sense: before *can you* or after *thank you*."""
     for width in (2, 1):
-        if index + width > len(tokens) or any(t.low in STOP for t in tokens[index : index + width]):
+        if index + width > len(tokens) or any(
+            t.low in STOP and t.low != "may" for t in tokens[index : index + width]
+        ):
             continue
         after = " ".join(expand(t.text) for t in tokens[index + width : index + width + 2])
         before = tokens[index - 1].low if index else ""

@@ -100,8 +100,8 @@ _FIND = re.compile(
 )
 _FIND_CLOCK = re.compile(rf"\b(?:by|before|at|until|till) (?P<clock>{_CLOCK})(?: today)?(?![\w-])")
 _GOES_ON = re.compile(
-    r"^ (?:and|but|so|then|please|at|in|by|if|or|latest|morning|afternoon|evening|okay|yes|no|right|"
-    r"i|we|you|he|she|it|they|that|works|is|will|because|not|rather|instead|from|with|for|to|@|~)\b|^ ?$"
+    r"^ (?:[a-z]+ o'clock|and|but|so|then|please|at|in|by|if|or|latest|morning|afternoon|evening|okay|yes|no|"
+    r"right|i|we|you|he|she|it|they|that|works|is|will|because|not|rather|instead|from|with|for|to|@|~)\b|^ ?$"
 )
 _TALKED_ABOUT = re.compile(
     r"(?:\b(?:about|of|since|last|every|than|like|not|was|were|only|most|previous|past|on|that) ?| 's )$"
@@ -112,7 +112,9 @@ def _not_a_due_date(kind: str, prep: str | None, before: str, after: str) -> boo
     """Whether a time phrase only names something (*about the Saturday*, *the first aid*, *not today*)."""
     if _TALKED_ABOUT.search(before) and not (prep and before.endswith("that ")):
         return not (prep in _DEADLINE or (prep is None and re.search(r"\b(?:that|only|on) $", before)))
-    if kind == "ordinal" and not _GOES_ON.match(after):
+    if kind == "ordinal" and prep is None and not _GOES_ON.match(after):
+        return True
+    if kind == "ordinal" and prep in ("for", "in", "at") and not _GOES_ON.match(after):
         return True
     if kind in ("day", "ordinal") and prep is None and re.search(r"\b(?:the|a|this|our|my) $", before):
         return True

@@ -83,7 +83,7 @@ class Roster:
 
     def sounds_like(self, said: str) -> tuple[str, ...]:
         """Attendees whose name sounds like ``said``; only to be asked where a name is expected."""
-        if len(said) < 3 or said in STOP:
+        if len(said) < 3 or (said in STOP and said not in _COMMON):
             return ()
         hits: list[str] = []
         for key in sound_of(said):

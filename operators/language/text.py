@@ -72,7 +72,7 @@ _IS_AFTER = words_in("""
 STOP = words_in("""
     a an and are as at be by for from has have in is it its of on or that the their to was were
     will with i me my mine we us our you your he him his she her they them this these those
-    there here do does did done not no yes okay so then than but if because just also very
+    there here do does did done not no yes okay doing lovely great nice so then than but if because just also very
     really too well right now up out off down over can could would should shall may might must
     am been being had having get got go goes going come one thing things what which who whom
     whose when where why how all any some someone anyone everyone no none ones let about into
