@@ -21,11 +21,23 @@ from .shard import by_shard
 from .store import StepStore, Stores
 from .understand import RuleEngine
 from .understand_state import State
-from .understand_types import Spoken
+from .understand_types import DraftItem, Spoken, SummarySentence
 from .verify_types import Draft, Stretch
 
 _MEETING: Final = b"meeting/"
 _SPOKEN: Final = b"spoken/"
+_SUMMARY_EVERY_NS: Final = 15_000_000_000
+_PLAIN: Final = (
+    "base",
+    "tail",
+    "speakers",
+    "settled",
+    "mixed",
+    "summary",
+    "summary_until_ns",
+    "gaps",
+    "notices",
+)
 _EPOCH_NS: Final = 365 * 86_400 * 10**9
 """Starts before 1971 are file zeros, not dates."""
 
@@ -52,7 +64,12 @@ class MeetingDrafts:
     tail: dict[str, Spoken] = field(default_factory=dict)
     spoken: dict[str, Spoken] = field(default_factory=dict)
     speakers: dict[str, None] = field(default_factory=dict)
-    settled: int = 0
+    settled: list[str] = field(default_factory=list)
+    """Ids of what ``base`` has read, in that order."""
+    mixed: bool = False
+    """The meeting's setting changed while ``base`` was reading: the end has to read everything again."""
+    summary: tuple[SummarySentence, ...] = ()
+    summary_until_ns: int | None = None
     gaps: tuple[Stretch, ...] = ()
     notices: tuple[str, ...] = ()
     changed: set[str] = field(default_factory=set)
@@ -94,7 +111,7 @@ class MeetingDrafts:
         self.gaps = tuple(Stretch(g.start_ns, g.end_ns, g.what, g.stream) for g in settled.gaps)
         self.notices = settled.notices
         if settled.anew:
-            self.base, self.settled = None, 0
+            self.base, self.settled, self.mixed = None, [], False
         in_order = not settled.anew and list(self.tail)[: len(settled.spoken)] == [
             s.id for s in settled.spoken
         ]
@@ -105,15 +122,21 @@ class MeetingDrafts:
             in_order = in_order and before is not None and before.text == spoken.text
             base = self.engine.step(base, spoken)
         self.base = base
-        self.settled += len(settled.spoken)
+        self.settled += [spoken.id for spoken in settled.spoken]
         if not in_order:
             self.ahead = None
         return self._draft("settled", settled.setting)
 
     def _ended(self, ended: Ended) -> Draft:
         """The whole meeting, read in order under the setting that holds at its end."""
-        state = self.engine.start(ended.setting.context)
-        for spoken in ended.spoken:
+        known = len(self.settled)
+        read = list(ended.spoken[:known])
+        fits = not self.mixed and [self.spoken.get(i) for i in self.settled] == read
+        if self.base is not None and fits and self.base.context == ended.setting.context:
+            state = self.base
+        else:
+            state, known = self.engine.start(ended.setting.context), 0
+        for spoken in ended.spoken[known:]:
             state = self.engine.step(state, spoken)
         state = self.engine.finish(state)
         for spoken in ended.spoken:
@@ -153,16 +176,25 @@ class MeetingDrafts:
         )
         return Draft(
             meeting_id=self.meeting_id, stage=stage, context=setting.context, until_ns=until, items=items,
-            utterances=self.spoken, summary=summary(self.ahead, setting.context, items) if stage == "settled" else (),
+            utterances=self.spoken, summary=self._summary(self.ahead, setting, items, until) if stage == "settled" else (),
             gaps=self.gaps, notices=self.notices, speakers=tuple(self.speakers), zero_ns=setting.start_ns,
             start_ns=_dated(setting.start_ns), duration_ns=max(0, until - setting.start_ns),
             tai_utc_offset_s=setting.tai_utc_offset_s,
         )  # fmt: skip
 
+    def _summary(
+        self, state: State, setting: Setting, items: tuple[DraftItem, ...], until_ns: int
+    ) -> tuple[SummarySentence, ...]:
+        """The summary, made anew only so often: readers of a running meeting gain nothing from more."""
+        if self.summary_until_ns is None or until_ns - self.summary_until_ns >= _SUMMARY_EVERY_NS:
+            self.summary, self.summary_until_ns = summary(state, setting.context, items), until_ns
+        return self.summary
+
     def _base(self, setting: Setting) -> State:
         if self.base is None:
             self.base = self.engine.start(setting.context)
         elif self.base.context != setting.context:
+            self.mixed = self.mixed or bool(self.settled)
             self.base = self.engine.with_context(self.base, setting.context)
         return self.base
 
@@ -200,17 +232,8 @@ class Drafting:
 
     def open(self, store: StepStore) -> None:
         for _, value in store.scan(_MEETING):
-            name, base, tail, speakers, settled, gaps, notices = pickle.loads(value)
-            self._meetings[name] = MeetingDrafts(
-                name,
-                self._engine,
-                base=base,
-                tail=tail,
-                speakers=speakers,
-                settled=settled,
-                gaps=gaps,
-                notices=notices,
-            )
+            name, *plain = pickle.loads(value)
+            self._meetings[name] = MeetingDrafts(name, self._engine, **dict(zip(_PLAIN, plain, strict=True)))
         for _, value in store.scan(_SPOKEN):
             name, spoken = pickle.loads(value)
             self._meetings[name].spoken[spoken.id] = spoken
@@ -230,7 +253,7 @@ class Drafting:
                 else:
                     store.put(_spoken_key(name, changed), pickle.dumps((name, spoken)))
             m.changed = set()
-            plain = (name, m.base, m.tail, m.speakers, m.settled, m.gaps, m.notices)
+            plain = (name, *(getattr(m, field_name) for field_name in _PLAIN))
             store.put(_MEETING + name.encode(), pickle.dumps(plain))
         self._touched.clear()
 

@@ -1,0 +1,209 @@
+"""A killed ``flows.perceive`` goes on without contradicting what it has already written.
+
+The steps run on real sound and a real store; what is scripted is the recogniser, the wall clock and the
+log's place in memory. The recogniser answers otherwise after the restart, and the give-up would fall
+otherwise; the minutes' revisions must not show it.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from contracts.minutes import Versions
+from contracts.packet import Packet, encode
+from contracts.timeline import TIMELINE_RECORD, AnyRecord, Fence
+from contracts.topics import AUDIO, CONTROL, MINUTES, TIMELINE, TopicNames
+from devices.inputs import open_inputs
+from devices.streams import merged
+from flows.files import MinutesOfLog
+from models.speech_recogniser import Recognition
+from models.voice_activity import VoiceActivity
+from operators.clock import Clock, ClockSettings
+from operators.ingest import Ingest, IngestSettings
+from operators.perceive import Answer, Owner, Perceive, Recognised
+from operators.perceive_meeting import Ask, PerceiveSettings
+from operators.source import Received
+from operators.speech_events import RecognitionRequest
+from operators.store import Marker, StepStore, Stores
+
+SAMPLE = Path(__file__).resolve().parents[2] / "devices" / "sample"
+STEPS = ("ingest", "clock", "perceive")
+VERSIONS = Versions(product="test", model=None, rules="test", contract="test")
+SNAPSHOT_AT, GIVE_UP_AT, KILL_AT, END_AT = 1600, 1900, 2400, 3600
+"""Places among the input messages (four microphones, 20 ms each)."""
+
+
+@dataclass
+class Scripted:
+    """Answers every request at once; what it hears depends on ``voice``, the run of the recogniser."""
+
+    voice: str
+    answers: list[tuple[str, Answer]] = field(default_factory=list)
+    asked: list[str] = field(default_factory=list)
+
+    def ask(self, owner: Owner, ask: Ask) -> None:
+        assert isinstance(ask, RecognitionRequest)
+        self.asked.append(f"{ask.piece_id}/{ask.version}")
+        text = f"{self.voice} will send report {ask.start_ns % 1000} by Friday."
+        self.answers.append((owner[1], Recognised(ask, Recognition(text, average_log_probability=-0.1))))
+
+    def collect(self, shard: int) -> list[tuple[str, Answer]]:
+        out, self.answers = self.answers, []
+        return out
+
+    def outstanding(self, shard: int) -> int:
+        return len(self.answers)
+
+    def close(self) -> None:
+        pass
+
+
+@dataclass
+class MemoryLog:
+    """The log's partition: survives the process. ``read_back`` can be broken on purpose."""
+
+    values: list[bytes] = field(default_factory=list)
+    read_back: bool = True
+
+    def end_offset(self, shard: int) -> int:
+        return len(self.values)
+
+    def fence(self, shard: int, run: int, from_offset: int) -> list[AnyRecord]:
+        self.values.append(Fence(run=run, shard=shard).to_bytes())
+        if not self.read_back:
+            return []
+        found = [TIMELINE_RECORD.validate_json(value) for value in self.values[from_offset:]]
+        return [record for record in found if not isinstance(record, Fence)]
+
+
+class Process:
+    """One life of the three steps on a state directory; dropping it without ``save`` is a kill."""
+
+    def __init__(self, root: Path, log: MemoryLog, voice: str, run: int, markers: dict[str, Marker] | None) -> None:
+        self.now_s = 0.0
+        self.workers = Scripted(voice)
+        self._stores = Stores(root, "perceive", STEPS)
+        self._log = log
+        names = TopicNames(shards=1)
+        steps = (
+            Ingest(IngestSettings(), names),
+            Clock(ClockSettings()),
+            Perceive(
+                0, PerceiveSettings(stream_idle_s=5.0), VoiceActivity(), self.workers, log,
+                clock_s=lambda: self.now_s, run=lambda: run,
+            ),
+        )  # fmt: skip
+        self.ingest, self.clock, self.perceive = steps
+        self._opened: list[tuple[str, StepStore]] = []
+        for name, step in zip(STEPS, steps, strict=True):
+            store = self._stores.step(0, name)
+            store.roll_back(None if markers is None else markers[name])
+            step.open(store)
+            self._opened.append((name, store))
+
+    def feed(self, message: Received) -> None:
+        for _, store in self._opened:
+            store.begin()
+        self._write(self.perceive.on_batch(self.clock.on_batch(self.ingest.on_batch([message]))))
+
+    def tick(self) -> None:
+        self._write(self.perceive.on_timer())
+
+    def save(self) -> dict[str, Marker]:
+        for (_, store), step in zip(self._opened, (self.ingest, self.clock, self.perceive), strict=True):
+            step.save(store)
+        return {name: store.marker() for name, store in self._opened}
+
+    def kill(self) -> None:
+        self._stores.close()
+
+    def _write(self, messages: list) -> None:  # type: ignore[type-arg]
+        self._log.values += [m.value for m in messages if m.topic is TIMELINE]
+
+
+def inputs() -> Iterator[Received]:
+    """The sample meeting's microphones as device messages; David's falls silent for a while."""
+    room = open_inputs([SAMPLE], start_ns=10**18, meeting_id="kill")
+    values = [(CONTROL, control.to_bytes()) for control in room.control]
+    sound = [stream for stream in room.streams if stream.name.endswith("/audio")]
+    values += [(AUDIO, encode(m)) for _, m in merged(sound) if isinstance(m, Packet)]
+    for offset, (topic, value) in enumerate(values[:END_AT]):
+        yield Received(topic.name, 0, offset, 10**18, True, value)
+
+
+def scene(message: Received, place: int) -> bool:
+    """Whether the message arrives: mic-4 sends nothing around the place of the give-up."""
+    return not (b"mic-4" in message.value[:90] and GIVE_UP_AT - 300 < place < KILL_AT + 200)
+
+
+def give_up(process: Process) -> None:
+    """Nothing of mic-4 for longer than the time-out, while the others go on."""
+    process.now_s += 4.0
+    for name in ("mic-1/audio", "mic-2/audio", "mic-3/audio"):
+        process.perceive._meetings["kill"].last_activity_s[name] = process.now_s
+    process.now_s += 2.0
+    process.tick()
+
+
+def revisions(log: MemoryLog) -> list[bytes]:
+    minutes = MinutesOfLog(VERSIONS)
+    return [m.value for value in log.values for m in minutes.read(value) if m.topic is MINUTES]
+
+
+def decided(log: MemoryLog) -> list[AnyRecord]:
+    """Records without the run that wrote them."""
+    found = [TIMELINE_RECORD.validate_json(value) for value in log.values]
+    return [r.model_copy(update={"run": 0}) for r in found if not isinstance(r, Fence)]
+
+
+def play(root: Path, *, kill: bool, read_back: bool = True) -> MemoryLog:
+    """The scene with or without a kill; the recogniser turns from Anna to Ben at the same place."""
+    log = MemoryLog(read_back=read_back)
+    process = Process(root, log, "Anna", 1, None)
+    messages = list(inputs())
+    markers: dict[str, Marker] = {}
+    for place, message in enumerate(messages):
+        if place == SNAPSHOT_AT:
+            markers = process.save()
+        if place == KILL_AT and kill:
+            process.kill()
+            process = Process(root, log, "Ben", 2, markers)
+            for again, earlier in enumerate(messages[SNAPSHOT_AT:KILL_AT], SNAPSHOT_AT):
+                if scene(earlier, again):
+                    process.feed(earlier)
+        elif place == KILL_AT:
+            process.workers.voice = "Ben"
+        if place == GIVE_UP_AT:
+            give_up(process)
+        if scene(message, place):
+            process.feed(message)
+    process.kill()
+    return log
+
+
+@pytest.fixture(scope="module")
+def uncut(tmp_path_factory: pytest.TempPathFactory) -> MemoryLog:
+    return play(tmp_path_factory.mktemp("uncut"), kill=False)
+
+
+def test_the_scene_is_worth_its_name(uncut: MemoryLog) -> None:
+    records = decided(uncut)
+    closed = [r for r in records if r.type == "utterance" and r.state == "closed"]
+    assert {r.text.split()[0] for r in closed} == {"Anna", "Ben"}
+    states = [r.state for r in records if r.type == "stream" and r.stream == "mic-4/audio"]
+    assert states == ["opened", "given_up", "resumed"]
+    assert len(revisions(uncut)) >= 3
+
+
+def test_a_kill_changes_no_record_and_no_revision(tmp_path: Path, uncut: MemoryLog) -> None:
+    cut = play(tmp_path, kill=True)
+    assert decided(cut) == decided(uncut)
+    assert revisions(cut) == revisions(uncut)
+
+
+def test_without_reading_back_the_log_it_would(tmp_path: Path, uncut: MemoryLog) -> None:
+    cut = play(tmp_path, kill=True, read_back=False)
+    assert decided(cut) != decided(uncut)
+    assert revisions(cut) != revisions(uncut)
