@@ -220,7 +220,7 @@ def _take_back(heard: Heard, drafts: list[Draft], look_back: int) -> bool:
         return False
     said = frozenset().union(*(c.clause.stems for c in heard.clauses))
     names = {h.rule.name for _, h in hits}
-    own = bool(names & {"i_will_not_after_all", "take_me_off"})
+    own = names <= {"i_will_not_after_all", "take_me_off"}
     needs_words = names <= {"then_no_x", "that_is_off", "forget_the_x"}
     best: tuple[float, int] | None = None
     for place in range(len(drafts) - 1, -1, -1):
