@@ -100,9 +100,8 @@ def read_cues(path: Path, text: str, note: Note) -> list[Cue]:
             what = "empty transcript: it has no cues"
         raise InputError(path, what)
     if mended:
-        note(
-            f"{mended} cue{'s' if mended > 1 else ''} ended before the start; the text says how long they are"
-        )
+        cue = "1 cue" if mended == 1 else f"{mended} cues"
+        note(f"{cue} ended before the start; the end is estimated")
     cues.sort(key=lambda cue: cue.start_ns)
     return cues
 

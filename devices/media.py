@@ -132,7 +132,7 @@ def opened(path: Path) -> Iterator[av.container.InputContainer]:
 
 def _unreadable(path: Path) -> str:
     if path.suffix.lower() in MEDIA_SUFFIXES:
-        return "damaged or cut short: neither sound nor video can be read from it"
+        return "damaged, cut short or empty: neither sound nor video can be read from it"
     return "not a sound, video, image folder or transcript"
 
 
@@ -331,12 +331,10 @@ class SoundSource:
             for frame in decoded(container, stream, damaged):
                 if not isinstance(frame, av.AudioFrame):
                     continue
-                samples = convert(frame)
+                at = expected or 0
                 if frame.pts is not None and frame.time_base is not None:
-                    stamp = frame.pts * frame.time_base - zero
-                    at = round((stamp - base) * rate)
-                else:
-                    at = expected or 0
+                    at = round((frame.pts * frame.time_base - zero - base) * rate)
+                samples = convert(frame)
                 if expected is None:
                     expected = max(at, 0)
                     samples = samples[max(-at, 0) :]

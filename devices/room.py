@@ -161,4 +161,4 @@ def read_room(folder: Path, note: Note) -> RoomFile:
     except ValidationError as error:
         first = error.errors(include_url=False, include_context=False, include_input=False)[0]
         where = ".".join(str(part) for part in first["loc"])
-        raise InputError(path, f"{where}: {first['msg']}") from error
+        raise InputError(path, f"{where}: {first['msg'].removeprefix('Value error, ')}") from error

@@ -115,12 +115,18 @@ class VideoSource:
             while True:
                 try:
                     packet = next(packets, None)
-                    units = [] if packet is None or not packet.size else list(to_annex_b.filter(packet))
                 except (av.FFmpegError, OSError):
                     note("its video breaks off: damaged or cut short")
                     return
                 if packet is None:
                     return
+                try:
+                    units = list(to_annex_b.filter(packet)) if packet.size else []
+                except (av.FFmpegError, ValueError):
+                    note("its video is damaged; what can be read is used")
+                    to_annex_b.flush()
+                    # What follows builds on what is lost.
+                    began, units = False, []
                 for unit in units:
                     payload = bytes(unit)
                     key = _has_idr(payload)
@@ -145,16 +151,22 @@ class VideoSource:
 
     def _pictures(self, note: Note) -> Iterator[Picture]:
         """Pictures by rising time, at most ``max_fps`` a second, the first one never before zero."""
-        spacing_ns = round(10**9 / self.settings.max_fps * 0.9)
+        spacing_ns, usual_ns = round(10**9 / self.settings.max_fps * 0.9), _frame_ns(self.info.fps)
         damaged: list[int] = []
         last_ns: int | None = None
         with opened(self.path) as container:
             stream, zero = picture_stream(container), zero_of(container)
             stream.codec_context.thread_count, stream.thread_type = 2, "AUTO"
+            # AVI stores no presentation times; what is guessed for B-frames is out of order.
+            decoding_times = container.format.name == "avi"
             for frame in decoded(container, stream, damaged):
-                if not isinstance(frame, av.VideoFrame) or frame.pts is None or frame.time_base is None:
+                if not isinstance(frame, av.VideoFrame):
                     continue
-                at_ns = max(0, _nanoseconds(frame.pts * frame.time_base - zero))
+                stamp = frame.dts if decoding_times else frame.pts
+                if stamp is not None and frame.time_base is not None:
+                    at_ns = max(0, _nanoseconds(stamp * frame.time_base - zero))
+                else:
+                    at_ns = 0 if last_ns is None else last_ns + usual_ns
                 if last_ns is None or at_ns - last_ns >= spacing_ns:
                     last_ns = at_ns
                     yield Picture(at_ns, frame)

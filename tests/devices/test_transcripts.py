@@ -346,7 +346,7 @@ Backwards in time.
         (1.0, "First."), (4.0, "Second."), (8.0, "Backwards in time."), (9.0, "Last."),
     ]  # fmt: skip
     assert lines[2][1] > 8.0
-    assert notes == ["1 cue ended before the start; their text gives the length"]
+    assert notes == ["1 cue ended before the start; the end is estimated"]
 
 
 def test_numbers_said_are_kept_and_cue_numbers_are_not(tmp_path: Path) -> None:
@@ -459,4 +459,4 @@ def test_ten_hours_are_read_quickly(tmp_path: Path) -> None:
     begin = time.perf_counter()
     lines, _ = lines_of(tmp_path, "long.srt", "\n".join(rows))
     assert len(lines) == count and lines[-1][2] == f"Person {(count - 1) % 7}"
-    assert time.perf_counter() - begin < 10  # about one second here; minutes would be a fault
+    assert time.perf_counter() - begin < 30  # takes one or two seconds; what is quadratic takes minutes
