@@ -40,8 +40,9 @@ class Microphone:
 class Room:
     """A box-shaped room; a reflection or tail of zero strength is left out.
 
-    `wall_reflection` is the share of pressure a wall returns (0 to 1); `tail_db` the level of the diffuse tail
-    against the direct sound one metre away, None for no tail; `tail_decay_s` the time in which it falls by 60 dB.
+    `wall_reflection` is the share of pressure a wall returns (0 to 1); `tail_db` the level of the diffuse
+    tail against the direct sound one metre away, None for no tail; `tail_decay_s` the time in which it falls
+    by 60 dB.
     """
 
     size_m: Point
@@ -60,7 +61,7 @@ class Room:
 
 @dataclass(frozen=True)
 class PlacedClip:
-    """Dry speech, shape (samples,), said at `position_m`, its first sample at `start_sample` of the room's time."""
+    """Dry speech, shape (samples,), said at `position_m`; `start_sample` is its first sample in room time."""
 
     samples: Signal
     start_sample: int
@@ -140,8 +141,9 @@ def mix(
         for clip in clips:
             if clip.position_m not in responses:
                 # Seeded by pair, so that adding a talker leaves the sound of the others as it was.
-                place = np.array(clip.position_m) * 1000.0
-                random = np.random.default_rng([seed, row, *(abs(int(round(v))) for v in place)])
+                random = np.random.default_rng(
+                    [seed, row, *(abs(round(1000.0 * v)) for v in clip.position_m)]
+                )
                 responses[clip.position_m] = impulse_response(
                     room, clip.position_m, microphone, sample_rate_hz, random
                 )
@@ -174,7 +176,7 @@ def _first_images(room: Room, source_m: Point) -> list[Point]:
 def _tail(
     room: Room, direct: Path, microphone: Microphone, sample_rate_hz: int, random: np.random.Generator
 ) -> Signal:
-    """Late reflections as decaying noise: equally strong everywhere in the room, from 5 ms after the direct."""
+    """Late reflections as decaying noise, equally strong everywhere in the room, 5 ms after the direct."""
     assert room.tail_db is not None
     length = int(room.tail_decay_s * sample_rate_hz)
     decay = 10.0 ** (-3.0 * np.arange(length) / length)

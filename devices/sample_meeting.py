@@ -2,15 +2,15 @@
 
     python -m devices.sample_meeting --out devices/sample
 
-The built files are in the repository; only who changes the script needs the tools (flite, the piper voice joe,
-the DejaVu fonts, PyYAML). Same script and same tool versions give the same decoded samples, pixels and JSON.
+The built files are in the repository; only who changes the script needs the tools (flite, the piper voice
+joe, the DejaVu fonts, Pillow). The same script and the same tool versions give the same bytes.
 
 room.json, one folder = one room:
 
     meeting_id, title, date (ISO), start_time (ISO 8601, UTC), start_ns (PTP/TAI of sample 0 of every file),
     attendees     [{name, role, seat}]
     seats         {seat: {mouth_m: [x, y, z], microphone_m: [x, y, z]}}   metres from one corner of the floor
-    devices       {device: {file, modality "audio", seat, speaker}} and {slides: {file, modality "video", role}}
+    devices       {device: {file, modality "audio", seat, speaker}, slides: {file, modality "video", role}}
     channel_map   [{device, channel, speaker}]
     agenda, key_topics  [str];  language "en"
 
@@ -19,32 +19,32 @@ truth.json; times in seconds from sample 0 of every file:
     meeting_id, title, date, start_ns, attendees, sample_rate_hz, speech_floor_dbfs, word_times
     utterances    [{id, speaker, device, start_sample, end_sample, start_s, end_s, text, words, backchannel}]
                   start_sample is the first sample of the direct sound at the talker's own microphone whose
-                  magnitude is above speech_floor_dbfs, end_sample one past the last; words [{start_s, end_s, text}]
+                  magnitude is above speech_floor_dbfs, end_sample one past the last;
+                  words [{start_s, end_s, text}]
     decisions, open_questions, withdrawn [{text, evidence}];  answered_questions [{text, answer, evidence}]
     action_items  [{text, owner, owner_kind, due, due_text, evidence}];  traps [{why, evidence}]
-    slides        [{start_s, end_s, text, lines: [{text, box}], build}]   evidence = utterance ids, box = pixels
+    slides        [{start_s, end_s, text, lines: [{text, box}], build}]
+                  build: the slide before with more on it; box in pixels.  evidence: utterance ids
 """
 
 from __future__ import annotations
 
 import argparse
-import importlib
-import importlib.util
 import json
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import av
 import numpy as np
+import yaml
 
 from devices import sample_slides
-from devices.acoustics import (
-    Microphone, PlacedClip, Point, Room, Signal, decibels, delayed, direct_path, mix,
-)  # fmt: skip
+from devices.acoustics import Microphone, PlacedClip, Point, Room, Signal, decibels, delayed, direct_path, mix
 from devices.sample_voices import Clip, MissingTool, missing_tools, synthesise
 
 SAMPLE_RATE_HZ = 16_000
@@ -81,7 +81,10 @@ class Seat:
 
 
 def build(script: Mapping[str, Any], out: Path) -> None:
-    """Write the whole room into `out`. Raises MissingTool, and ValueError for a script that contradicts itself."""
+    """Write the whole room into `out`.
+
+    Raises MissingTool, and ValueError for a script that contradicts itself.
+    """
     seats = read_seats(script)
     placed = place_lines(script, seats)
     end_s = max(p.speech_end for p in placed) / SAMPLE_RATE_HZ + script["lead_out_s"]
@@ -113,7 +116,10 @@ def place_lines(script: Mapping[str, Any], seats: Mapping[str, Seat]) -> list[Pl
     latest_end = round(script["lead_in_s"] * SAMPLE_RATE_HZ)
     for line in script["lines"]:
         seat = seats[line["speaker"]]
-        clip = levelled(synthesise(seat.voice, line["text"], line.get("say"), SAMPLE_RATE_HZ))
+        clip = synthesise(
+            seat.voice, line["text"], SAMPLE_RATE_HZ, say=line.get("say"), pace=line.get("pace", 1.0)
+        )
+        clip = levelled(clip)
         path = direct_path(seat.mouth_m, seat.microphone, SAMPLE_RATE_HZ)
         first, end = speech_bounds(delayed(clip.samples, path))
         speech_start = latest_end + round(line.get("gap_s", 0.0) * SAMPLE_RATE_HZ)
@@ -148,14 +154,10 @@ def write_sound(
 ) -> None:
     """One FLAC file for each microphone: 16 kHz, mono, 16 bit."""
     shape = script["room"]
-    room = Room(
-        _point(shape["size_m"]), shape["wall_reflection"], shape["tail_db"], shape["tail_decay_s"]
-    )
+    room = Room(_point(shape["size_m"]), shape["wall_reflection"], shape["tail_db"], shape["tail_decay_s"])
     clips = [PlacedClip(p.clip.samples, p.clip_start, seats[p.line["speaker"]].mouth_m) for p in placed]
     microphones = [seat.microphone for seat in seats.values()]
-    heard = mix(
-        clips, microphones, room, samples=samples, sample_rate_hz=SAMPLE_RATE_HZ, seed=script["seed"]
-    )
+    heard = mix(clips, microphones, room, samples=samples, sample_rate_hz=SAMPLE_RATE_HZ, seed=script["seed"])
     peak = float(np.max(np.abs(heard)))
     if peak >= 1.0:
         raise ValueError(f"the mix would clip (peak {peak:.2f}): lower SPEECH_DBFS_AT_ONE_METRE or a gain")
@@ -170,7 +172,9 @@ def write_flac(path: Path, signal: Signal) -> None:
         stream = file.add_stream("flac", rate=SAMPLE_RATE_HZ, layout="mono", format="s16")
         stream.codec_context.options = {"compression_level": "12", "flags": "+bitexact"}
         for start in range(0, len(pcm), 4096):
-            frame = av.AudioFrame.from_ndarray(pcm[np.newaxis, start : start + 4096], format="s16", layout="mono")
+            frame = av.AudioFrame.from_ndarray(
+                pcm[np.newaxis, start : start + 4096], format="s16", layout="mono"
+            )
             frame.sample_rate = SAMPLE_RATE_HZ
             frame.pts = start
             file.mux(stream.encode(frame))
@@ -184,7 +188,7 @@ def slide_frames(script: Mapping[str, Any], placed: Sequence[Placed]) -> list[in
         round((starts[s["before"]] - s["lead_s"]) * sample_slides.FRAMES_PER_SECOND) if "before" in s else 0
         for s in script["slides"]
     ]
-    if frames[0] != 0 or any(b <= a for a, b in zip(frames, frames[1:], strict=False)):
+    if frames[0] != 0 or any(b <= a for a, b in pairwise(frames)):
         raise ValueError(f"slides must begin at frame 0 and follow each other, not {frames}")
     return frames
 
@@ -302,14 +306,13 @@ def _point(values: Sequence[float]) -> Point:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Exit code 0 when built, 2 with one line for each missing tool or a fault in the script."""
-    parser = argparse.ArgumentParser(prog="python -m devices.sample_meeting", description=__doc__.split("\n")[0])
+    parser = argparse.ArgumentParser(
+        prog="python -m devices.sample_meeting", description="Builds the sample meeting."
+    )
     parser.add_argument("--out", type=Path, required=True, help="folder the room is written into")
     parser.add_argument("--script", type=Path, default=Path(__file__).parent / "sample" / "script.yaml")
     options = parser.parse_args(arguments)
-    if importlib.util.find_spec("yaml") is None:
-        print("yaml: pip install pyyaml", file=sys.stderr)
-        return 2
-    script = importlib.import_module("yaml").safe_load(options.script.read_text(encoding="utf-8"))
+    script = yaml.safe_load(options.script.read_text(encoding="utf-8"))
     missing = missing_tools([p["voice"] for p in script["attendees"]]) + sample_slides.missing_fonts()
     if missing:
         print("\n".join(missing), file=sys.stderr)

@@ -1,7 +1,7 @@
 """Slides of the sample meeting: drawn with Pillow and DejaVu Sans, encoded as 1080p30 H.264 in MP4.
 
-Font and encoder settings are those a screen capture would have: large text on a plain ground, no B-frames, a key
-frame at least every two seconds and at every change, so that the stream can be cut and joined at any packet.
+Large text on a plain ground; no B-frames; a key frame at every change and at least every two seconds, so that
+who joins late sees the slide within two seconds.
 """
 
 from __future__ import annotations
@@ -85,16 +85,19 @@ def draw_slide(description: Mapping[str, Any]) -> Slide:
 
 def write_video(path: Path, slides: Sequence[Slide], first_frames: Sequence[int], frames: int) -> None:
     """Encode `frames` frames; slide i is shown from frame first_frames[i] on (the first from frame 0)."""
-    with av.open(str(path), "w", format="mp4", options={"fflags": "+bitexact", "movflags": "+faststart"}) as file:
+    container = {"fflags": "+bitexact", "movflags": "+faststart"}
+    with av.open(str(path), "w", format="mp4", options=container) as file:
         stream = file.add_stream("libx264", rate=FRAMES_PER_SECOND)
         stream.width, stream.height, stream.pix_fmt = WIDTH, HEIGHT, "yuv420p"
-        stream.codec_context.thread_count = 1  # x264 divides pictures by thread: the bytes would follow the machine
+        # x264 divides pictures among threads, so with more than one the bytes would depend on the machine.
+        stream.codec_context.thread_count = 1
         stream.codec_context.options = {
             "preset": "medium", "tune": "stillimage", "crf": "26", "bf": "0",
             "g": str(KEY_FRAME_INTERVAL),
         }  # fmt: skip
-        for index, slide in enumerate(_shown(slides, first_frames, frames)):
-            frame = av.VideoFrame.from_ndarray(slide.pixels, format="rgb24").reformat(format="yuv420p")
+        planes = [_planes(slide) for slide in slides]
+        for index, shown in enumerate(_shown(first_frames, frames)):
+            frame = av.VideoFrame.from_ndarray(planes[shown], format="yuv420p")
             frame.pts = index
             frame.time_base = Fraction(1, FRAMES_PER_SECOND)
             if index in first_frames:
@@ -103,13 +106,19 @@ def write_video(path: Path, slides: Sequence[Slide], first_frames: Sequence[int]
         file.mux(stream.encode(None))
 
 
-def _shown(slides: Sequence[Slide], first_frames: Sequence[int], frames: int) -> Iterator[Slide]:
-    """The slide on the screen, frame by frame."""
+def _planes(slide: Slide) -> npt.NDArray[np.uint8]:
+    """The slide as the encoder takes it, converted once instead of for every frame."""
+    frame = av.VideoFrame.from_ndarray(slide.pixels, format="rgb24").reformat(format="yuv420p")
+    return frame.to_ndarray().astype(np.uint8, copy=False)
+
+
+def _shown(first_frames: Sequence[int], frames: int) -> Iterator[int]:
+    """Number of the slide on the screen, frame by frame."""
     current = 0
     for index in range(frames):
-        while current + 1 < len(slides) and first_frames[current + 1] <= index:
+        while current + 1 < len(first_frames) and first_frames[current + 1] <= index:
             current += 1
-        yield slides[current]
+        yield current
 
 
 def _heading(canvas: Canvas, description: Mapping[str, Any]) -> None:
@@ -120,8 +129,8 @@ def _heading(canvas: Canvas, description: Mapping[str, Any]) -> None:
 
 def _title(canvas: Canvas, description: Mapping[str, Any]) -> None:
     canvas.bar((0, 0, 72, HEIGHT), ACCENT)
-    canvas.text((200, 300), description["title"], 150, bold=True, ink=ACCENT)
-    canvas.text((200, 500), description["subtitle"], 84)
+    canvas.text((200, 300), description["title"], 120, bold=True, ink=ACCENT)
+    canvas.text((200, 480), description["subtitle"], 84)
     for index, text in enumerate(description["footer"]):
         canvas.text((200, 760 + 80 * index), text, 52)
 
@@ -130,7 +139,7 @@ def _bullets(canvas: Canvas, description: Mapping[str, Any]) -> None:
     _heading(canvas, description)
     for index, text in enumerate(description["bullets"]):
         top = 360 + 170 * index
-        canvas.bar((130, top + 26, 154, top + 50), ACCENT)
+        canvas.bar((134, top + 32, 148, top + 46), ACCENT)
         canvas.text((210, top), text, 68)
 
 

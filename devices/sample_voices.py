@@ -1,8 +1,8 @@
 """Text-to-speech for made-up meetings: dry clips with the time of every word.
 
-The voices are tools of whoever builds a room, never a dependency of the product: Debian's `flite` (slt, rms, awb,
-kal) and the piper voice `joe`. Word times are the synthesiser's own: both report when each phone ends, and which
-phones belong to which word follows from saying every word alone and aligning the two phone strings.
+The voices are tools of whoever builds a room, never a dependency of the product: Debian's `flite` (slt, rms,
+awb, kal) and the piper voice `joe`. Word times are the synthesiser's own. Both report when each phone ends;
+the phones of a word are found by saying every word alone and aligning the two phone strings.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ SILENT_PHONES = frozenset({"pau", "^", "$", " ", ".", ",", "?", "!", ";", ":", "
 
 
 class MissingTool(RuntimeError):
-    """A program or package that only the build of a room needs is not installed; the text says how to get it."""
+    """A program or package that only the build of a room needs is missing; the text says how to get it."""
 
 
 @dataclass(frozen=True)
@@ -78,25 +78,30 @@ def missing_tools(voices: Sequence[str]) -> list[str]:
     return lines
 
 
-def synthesise(voice: str, text: str, say: str | None, sample_rate_hz: int) -> Clip:
-    """`text` spoken by `voice`. `say` is what the synthesiser is given instead; `phones: m ah m` (flite only)
-    makes the clip one word. Raises MissingTool, and ValueError where words and phones cannot be aligned."""
+def synthesise(
+    voice: str, text: str, sample_rate_hz: int, *, say: str | None = None, pace: float = 1.0
+) -> Clip:
+    """`text` spoken by `voice`, `pace` times as fast as usual.
+
+    `say` is what the synthesiser is given instead; `phones: m ah m` (flite only) makes the clip one word.
+    Raises MissingTool, and ValueError where words and phones cannot be aligned.
+    """
     missing = missing_tools([voice])
     if missing:
         raise MissingTool("; ".join(missing))
     spoken = text if say is None else say
     if spoken.startswith(PHONES_PREFIX):
-        samples, rate, phones = _flite(voice, spoken.removeprefix(PHONES_PREFIX).strip(), as_phones=True)
+        string = spoken.removeprefix(PHONES_PREFIX).strip()
+        samples, rate, phones = _flite(voice, string, pace, as_phones=True)
         words = [Word(text, phones[0].start_s, phones[-1].end_s)]
     else:
-        samples, rate, phones = _speak(voice, spoken)
+        samples, rate, phones = _speak(voice, spoken, pace)
         written, said = text.split(), spoken.split()
         if len(written) != len(said):
             raise ValueError(f"{spoken!r} must have as many words as {text!r}")
         groups = align_words(phones, [_word_phones(voice, word) for word in said])
         words = [
-            Word(word, group[0].start_s, group[-1].end_s)
-            for word, group in zip(written, groups, strict=True)
+            Word(word, group[0].start_s, group[-1].end_s) for word, group in zip(written, groups, strict=True)
         ]
     return Clip(resampled(samples, rate, sample_rate_hz), sample_rate_hz, tuple(words))
 
@@ -104,8 +109,8 @@ def synthesise(voice: str, text: str, say: str | None, sample_rate_hz: int) -> C
 def align_words(phones: Sequence[Phone], words: Sequence[Sequence[str]]) -> list[list[Phone]]:
     """The phones of each word, by the cheapest edit from the words said alone to the sentence as spoken.
 
-    A word changes a little inside a sentence ("the" before a vowel), so phones may be replaced, added (they join
-    the word before) or dropped. Raises ValueError for a word that is left without a phone.
+    A word changes a little inside a sentence ("the" before a vowel), so phones may be replaced, added (they
+    join the word before) or dropped. Raises ValueError for a word that is left without a phone.
     """
     expected = [(symbol, index) for index, word in enumerate(words) for symbol in word]
     rows, columns = len(expected), len(phones)
@@ -136,7 +141,7 @@ def align_words(phones: Sequence[Phone], words: Sequence[Sequence[str]]) -> list
 
 
 def resampled(samples: Signal, from_hz: int, to_hz: int) -> Signal:
-    """Band-limited resampling of a whole clip by its spectrum; clips begin and end in silence, so none wraps."""
+    """Band-limited resampling of a whole clip by its spectrum; a clip begins and ends in silence."""
     if from_hz == to_hz:
         return samples
     padded = np.concatenate([samples, np.zeros(-len(samples) % from_hz)])
@@ -148,9 +153,9 @@ def resampled(samples: Signal, from_hz: int, to_hz: int) -> Signal:
     return result * (to_hz / from_hz)
 
 
-def _speak(voice: str, text: str) -> tuple[Signal, int, list[Phone]]:
+def _speak(voice: str, text: str, pace: float) -> tuple[Signal, int, list[Phone]]:
     """Samples, sample rate and sounding phones of one sentence."""
-    return _piper(text) if voice in PIPER_VOICES else _flite(voice, text, as_phones=False)
+    return _piper(text, pace) if voice in PIPER_VOICES else _flite(voice, text, pace, as_phones=False)
 
 
 @cache
@@ -159,13 +164,14 @@ def _word_phones(voice: str, word: str) -> list[str]:
     if voice in PIPER_VOICES:
         sentences = _piper_voice().phonemize(word)
         return [symbol for sentence in sentences for symbol in sentence if symbol not in SILENT_PHONES]
-    return [phone.symbol for phone in _flite(voice, word.strip(".,?!"), as_phones=False)[2]]
+    return [phone.symbol for phone in _flite(voice, word.strip(".,?!"), 1.0, as_phones=False)[2]]
 
 
-def _flite(voice: str, text: str, *, as_phones: bool) -> tuple[Signal, int, list[Phone]]:
+def _flite(voice: str, text: str, pace: float, *, as_phones: bool) -> tuple[Signal, int, list[Phone]]:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "clip.wav"
-        command = ["flite", "-voice", voice, "-psdur", "-p" if as_phones else "-t", text, "-o", str(path)]
+        command = ["flite", "-voice", voice, "--setf", f"duration_stretch={1.0 / pace:.4f}", "-psdur"]
+        command += ["-p" if as_phones else "-t", text, "-o", str(path)]
         printed = subprocess.run(command, check=True, capture_output=True, text=True, timeout=60).stdout
         with wave.open(str(path), "rb") as file:
             rate = file.getframerate()
@@ -187,10 +193,12 @@ def _piper_voice() -> Any:
     return piper.PiperVoice.load(joe.model_path(), joe.config_path(), include_alignments=True)
 
 
-def _piper(text: str) -> tuple[Signal, int, list[Phone]]:
+def _piper(text: str, pace: float) -> tuple[Signal, int, list[Phone]]:
     """Without the voice's own randomness: both noise scales are zero, so the same text sounds the same."""
     voice = _piper_voice()
-    settings = importlib.import_module("piper").SynthesisConfig(noise_scale=0.0, noise_w_scale=0.0)
+    settings = importlib.import_module("piper").SynthesisConfig(
+        length_scale=1.0 / pace, noise_scale=0.0, noise_w_scale=0.0
+    )
     parts: list[Signal] = []
     phones: list[Phone] = []
     rate = int(voice.config.sample_rate)
