@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import datetime as dt
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
@@ -242,13 +242,15 @@ def owner_finding(owner: str | None, external: bool, said: Said, roster: Roster)
         return OwnerFinding(any(w.low in lows for w in words_in(owner)), False)
     if owner is not None and _speaks_for_himself(owner, said, roster):
         return OwnerFinding(True, False)
-    several = False
-    for quote in said.quotes:
-        for named in _people_named(quote, roster):
-            if owner is not None and named == (owner,):
-                return OwnerFinding(True, False)
-            several = several or (len(named) > 1 and (owner is None or owner in named))
-    return OwnerFinding(False, several)
+    exact = [named for quote in said.quotes for named in _people_named(quote, roster)]
+    if owner is not None and (owner,) in exact:
+        return OwnerFinding(True, False)
+    if any(len(named) > 1 and (owner is None or owner in named) for named in exact):
+        return OwnerFinding(False, True)
+    if owner is None:
+        return OwnerFinding(False, False)
+    sounding = [named for quote in said.quotes for named in _people_sounding(quote, roster)]
+    return OwnerFinding((owner,) in sounding, any(len(n) > 1 and owner in n for n in sounding))
 
 
 def _speaks_for_himself(owner: str, said: Said, roster: Roster) -> bool:
@@ -280,19 +282,35 @@ _EVERYDAY: Final = STOP | {
 """Words that are names only with a capital."""
 
 
-def _people_named(quote: str, roster: Roster) -> list[tuple[str, ...]]:
-    """Groups of attendees that one to four words in a row may name, by name, role or sound."""
+def _said_together(quote: str, widths: Sequence[int]) -> Iterator[tuple[str, int, bool]]:
+    """Words in a row: lower case, how many, and whether they may be a name and not everyday words."""
     words = words_in(quote)
-    found: list[tuple[str, ...]] = []
     for index, word in enumerate(words):
-        for width in (4, 3, 2, 1):
-            lows = " ".join(w.low for w in words[index : index + width])
-            if names := roster.with_role(lows):
-                found.append(names)
-            if width <= 2 and not (width == 1 and lows in _EVERYDAY and not word.text[0].isupper()):
-                found.append(roster.named(lows) if width == 1 else roster.by_call.get(lows, ()))
-                found.append(roster.sounds_like(lows.replace(" ", "")))
+        for width in widths:
+            if index + width <= len(words):
+                lows = " ".join(w.low for w in words[index : index + width])
+                yield lows, width, width > 1 or lows not in _EVERYDAY or word.text[0].isupper()
+
+
+def _people_named(quote: str, roster: Roster) -> list[tuple[str, ...]]:
+    """Groups of attendees whom up to four words in a row name, by name or role."""
+    found: list[tuple[str, ...]] = []
+    for lows, width, may_be_name in _said_together(quote, (4, 3, 2, 1)):
+        found.append(roster.with_role(lows))
+        if width == 1 and may_be_name:
+            found.append(roster.named(lows))
+        elif width == 2:
+            found.append(roster.by_call.get(lows, ()))
     return [names for names in found if names]
+
+
+def _people_sounding(quote: str, roster: Roster) -> list[tuple[str, ...]]:
+    """Groups of attendees whose names sound like one or two words."""
+    return [
+        names
+        for lows, _, may_be_name in _said_together(quote, (2, 1))
+        if may_be_name and (names := roster.sounds_like(lows.replace(" ", "")))
+    ]
 
 
 def occurs(phrase: str, said: Said) -> bool:

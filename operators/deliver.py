@@ -73,12 +73,14 @@ class _Entry:
 
     ``heard`` is the digest of what the provisional stage last said of it and ``heard_ns`` how far that
     stage had read when it said something new: a settled draft that has read less must not overrule it.
+    ``applied`` is the digest of what was last acted upon, so that what has not changed costs nothing.
     ``ruled`` is the item as a person left it, and ``rejected`` says that it must not be published.
     """
 
     published: _Published | None = None
     heard: bytes = _ABSENT
     heard_ns: int = _NEVER_NS
+    applied: bytes = _ABSENT
     audited: bytes = _ABSENT
     asked: tuple[str, ...] = ()
     doubts: tuple[str, ...] = ()
@@ -130,8 +132,8 @@ class MeetingLedger:
         for item_id in self._in_order(items):
             if self._concerns(item_id, items.get(item_id), draft):
                 out += self._update(item_id, items.get(item_id))
-        self._setting = setting_of(verified)
         if draft.stage != "provisional":
+            self._setting = setting_of(verified)
             out += self._update_summary(verified)
         if draft.stage == "settled":
             out += self._state_message()
@@ -224,9 +226,10 @@ class MeetingLedger:
 
     def _update(self, item_id: str, item: VerifiedItem | None) -> list[Outgoing]:
         entry = self._entries.get(item_id, _Entry())
-        self._entries[item_id] = entry
-        if entry.ruled is not None:
+        digest = item.digest if item is not None else _ABSENT
+        if entry.ruled is not None or digest == entry.applied:
             return []
+        self._entries[item_id] = replace(entry, applied=digest)
         if item is None:
             return self._drop(item_id, "nothing that was said bears it any longer")
         out: list[Outgoing] = []

@@ -66,7 +66,11 @@ def setting_of(verified: Verified) -> Setting:
 
 def _attendees(draft: Draft) -> tuple[Attendee, ...]:
     """The control list in its order, then speakers who are not on it."""
-    listed = [Attendee(name=a.name, speaker=a.speaker, external=a.external) for a in draft.context.attendees]
+    heard_as = {name: name for name in draft.speakers}
+    listed = [
+        Attendee(name=a.name, speaker=a.speaker or heard_as.get(a.name), external=a.external)
+        for a in draft.context.attendees
+    ]
     known = {label for a in listed for label in (a.name, a.speaker) if label}
     heard = sorted({s for s in draft.speakers if s not in known})
     return (*listed, *(Attendee(name=s, speaker=s, external=False) for s in heard))

@@ -200,9 +200,9 @@ def minutes_markdown(document: MinutesDocument, date: dt.date | None = None) -> 
     for title, body in sections:
         lines += ["", f"## {title}", "", *body]
     versions = document.versions
-    voice = f"model {versions.model}" if versions.model else f"rules {versions.rules}"
-    writer = f"minuted {escape_markdown(versions.product)} ({escape_markdown(voice)})"
-    lines += ["", "---", "", f"*Written by {writer}. Times count from the start of the meeting.*"]
+    found = f"by the model {versions.model}" if versions.model else f"by rules ({versions.rules})"
+    lines += ["", "---", "", f"*Written by minuted {escape_markdown(versions.product)}; items were found "
+              f"{escape_markdown(found)}. Times count from the start of the meeting.*"]  # fmt: skip
     return "\n".join(lines) + "\n"
 
 

@@ -12,20 +12,29 @@ from __future__ import annotations
 import datetime as dt
 import hashlib
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections import OrderedDict
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Final
 
-from contracts.minutes import Evidence, Section, SummarySentence
+from contracts.minutes import Section, SummarySentence
 from operators import claims, compose
 from operators.claims import Said
+from operators.evidence import in_time, is_real, slide_evidence, speech_evidence, spoken_span
 from operators.language.people import Roster, person_of, roster_of
 from operators.language.text import stems
 from operators.plain_text import plain
 from operators.understand_types import Attendee, DraftItem, Quote, Spoken
 from operators.understand_types import SummarySentence as DraftSentence
-from operators.verify_types import Draft, ItemVerdict, SummaryVerdict, Verified, VerifiedItem, seconds
+from operators.verify_types import (
+    Draft,
+    ItemVerdict,
+    Stretch,
+    SummaryVerdict,
+    Verified,
+    VerifiedItem,
+)
 
 SECTION_OF: Final[Mapping[str, Section]] = {
     "decision": "decisions",
@@ -51,48 +60,7 @@ class VerifySettings:
 
 _MAX_LINE_CHARS: Final = 1_000
 _MAX_SENTENCE_WORDS: Final = 30
-_MAX_CACHED: Final = 20_000
-
-
-def spoken_span(quote: Quote, spoken: Spoken) -> tuple[int, int]:
-    """Timeline span of a quote: of its words where they have times and stand in the text, else all of it."""
-    if not spoken.words or (quote.first == 0 and quote.last == len(spoken.text)):
-        return spoken.start_ns, spoken.end_ns
-    inside: list[tuple[int, int]] = []
-    place = 0
-    for word in spoken.words:
-        bare = word.text.strip()
-        found = spoken.text.find(bare, place)
-        if found < 0:
-            return spoken.start_ns, spoken.end_ns
-        place = found + len(bare)
-        if found < quote.last and place > quote.first:
-            inside.append((word.start_ns, word.end_ns))
-    return (inside[0][0], max(e for _, e in inside)) if inside else (spoken.start_ns, spoken.end_ns)
-
-
-def _is_real(quote: Quote, utterances: Mapping[str, Spoken]) -> bool:
-    spoken = utterances.get(quote.utterance_id)
-    if spoken is None or not 0 <= quote.first < quote.last <= len(spoken.text):
-        return False
-    return bool(spoken.text[quote.first : quote.last].strip())
-
-
-def speech_evidence(quote: Quote, draft: Draft) -> Evidence:
-    """Evidence of a quote that is known to be real."""
-    spoken = draft.utterances[quote.utterance_id]
-    start_ns, end_ns = spoken_span(quote, spoken)
-    return Evidence(
-        kind="speech",
-        start_s=seconds(start_ns, draft.zero_ns),
-        end_s=seconds(max(start_ns, end_ns), draft.zero_ns),
-        device=spoken.device or "unknown",
-        speaker=spoken.speaker,
-        quote=plain(spoken.text[quote.first : quote.last]),
-        error_ms=round(spoken.error_ms, 3),
-        sampling_ms=round(spoken.sampling_ms, 3),
-        boundary_ms=round(spoken.boundary_ms, 3),
-    )
+_MEETINGS_REMEMBERED: Final = 256
 
 
 @lru_cache(maxsize=256)
@@ -134,7 +102,7 @@ class _Examination:
             self.doubts.append("the rules are not sure of it")
 
     def _check_evidence(self) -> None:
-        real = tuple(q for q in dict.fromkeys(self.item.evidence) if _is_real(q, self.draft.utterances))
+        real = tuple(q for q in dict.fromkeys(self.item.evidence) if is_real(q, self.draft.utterances))
         self.checks["evidence_exists"] = bool(self.item.evidence)
         self.checks["quotes_were_said"] = len(real) == len(set(self.item.evidence))
         spoken = [self.draft.utterances[q.utterance_id] for q in real]
@@ -236,38 +204,6 @@ class _Examination:
         return "repaired" if self.actions else "pass"
 
 
-def _in_time(evidence: Iterable[Evidence]) -> tuple[Evidence, ...]:
-    return tuple(sorted(evidence, key=lambda e: (e.start_s, e.end_s)))
-
-
-def _slide_evidence(text: str, speech: Sequence[Evidence], draft: Draft) -> tuple[Evidence, ...]:
-    """Slides that stood while the item was spoken of and share at least two content words with it."""
-    wanted = stems(text.casefold())
-    found: list[Evidence] = []
-    for slide in draft.slides:
-        start_s, end_s = seconds(slide.start_ns, draft.zero_ns), seconds(slide.end_ns, draft.zero_ns)
-        during = [e for e in speech if e.start_s < end_s and start_s < e.end_s]
-        lines = [line for raw in slide.text.splitlines() if (line := plain(raw))]
-        line = max(lines, key=lambda t: len(wanted & stems(t.casefold())), default="")
-        if not during or len(wanted & stems(line.casefold())) < 2:
-            continue
-        # Clipped to the speech, so that a slide that goes on standing does not change the item.
-        found.append(
-            Evidence(
-                kind="slide",
-                start_s=max(start_s, during[0].start_s),
-                end_s=min(end_s, during[0].end_s),
-                device=slide.device or "unknown",
-                speaker=None,
-                quote=line,
-                error_ms=round(slide.error_ms, 3),
-                sampling_ms=round(slide.sampling_ms, 3),
-                boundary_ms=0.0,
-            )
-        )
-    return tuple(found)
-
-
 def _digest(item: VerifiedItem) -> bytes:
     value = (
         item.section, item.text, item.confidence, item.owner, item.due.isoformat() if item.due else None,
@@ -280,8 +216,8 @@ def _digest(item: VerifiedItem) -> bytes:
 def _verify_item(item: DraftItem, draft: Draft, settings: VerifySettings, roster: Roster) -> VerifiedItem:
     looked = _Examination(draft, item, settings, roster)
     looked.examine()
-    speech = _in_time(speech_evidence(q, draft) for q in looked.quotes)
-    slides = _slide_evidence(looked.text, speech, draft) if draft.stage != "provisional" else ()
+    speech = in_time(speech_evidence(q, draft) for q in looked.quotes)
+    slides = slide_evidence(looked.text, speech, draft) if draft.stage != "provisional" else ()
     starts = (spoken_span(q, draft.utterances[q.utterance_id])[0] for q in looked.quotes)
     verified = VerifiedItem(
         item_id=item.id,
@@ -306,7 +242,7 @@ def _verify_sentence(
     sentence: DraftSentence, draft: Draft, roster: Roster
 ) -> tuple[SummarySentence | None, str]:
     """A sentence as it may stand (None where it may not), and what was done about it."""
-    quotes = tuple(q for q in dict.fromkeys(sentence.evidence) if _is_real(q, draft.utterances))
+    quotes = tuple(q for q in dict.fromkeys(sentence.evidence) if is_real(q, draft.utterances))
     if not quotes:
         return None, "a sentence without evidence was dropped"
     spoken = [draft.utterances[q.utterance_id] for q in quotes]
@@ -322,7 +258,7 @@ def _verify_sentence(
         or claims.unsupported_dates(text, said, None)
     ):
         text, action = said.quotes[0], "a sentence was replaced by the words that were said"
-    return SummarySentence(text=text, evidence=_in_time(speech_evidence(q, draft) for q in quotes)), action
+    return SummarySentence(text=text, evidence=in_time(speech_evidence(q, draft) for q in quotes)), action
 
 
 def _verify_summary(
@@ -380,6 +316,32 @@ def _topic_sentence(topic: str, draft: Draft) -> DraftSentence | None:
     return DraftSentence(compose.clean(spoken.text), (Quote(spoken.id, 0, len(spoken.text)),))
 
 
+@dataclass(frozen=True, slots=True)
+class _Remembered:
+    """A verdict with all that it depends on. Utterances are compared by identity: they are immutable."""
+
+    item: DraftItem
+    spoken: tuple[Spoken | None, ...]
+    slides: tuple[Stretch, ...]
+    verified: VerifiedItem
+
+    def holds(self, item: DraftItem, spoken: Sequence[Spoken | None], slides: tuple[Stretch, ...]) -> bool:
+        return (
+            len(spoken) == len(self.spoken)
+            and all(a is b for a, b in zip(spoken, self.spoken, strict=True))
+            and self.item == item
+            and self.slides == slides
+        )
+
+
+@dataclass(slots=True)
+class _Memory:
+    """Verdicts on one meeting's items, void when the surroundings change."""
+
+    surroundings: tuple[object, ...] = ()
+    items: dict[tuple[str, bool], _Remembered] = field(default_factory=dict)
+
+
 class Verifier:
     """Verifies drafts; remembers verdicts on items that have not changed, which changes no result.
 
@@ -388,52 +350,45 @@ class Verifier:
 
     def __init__(self, settings: VerifySettings | None = None) -> None:
         self._settings = settings or VerifySettings()
-        self._known: dict[tuple[object, ...], VerifiedItem] = {}
-        self._people: dict[tuple[object, ...], int] = {}
+        self._meetings: OrderedDict[str, _Memory] = OrderedDict()
 
     def verify(self, draft: Draft) -> Verified:
         """Verdicts on all items of a draft, in order of their first evidence, and its summary."""
-        if len(self._known) >= _MAX_CACHED:
-            self._known.clear()
-            self._people.clear()
         speakers = tuple(sorted(set(draft.speakers)))
         roster = _roster(draft.context.attendees, speakers)
-        people = self._people.setdefault((draft.context.attendees, speakers), len(self._people))
-        around = (draft.meeting_id, people, draft.context.date, draft.zero_ns, draft.origin)
-        items = [self._item(item, draft, roster, around) for item in draft.items]
+        memory = self._memory(draft, speakers)
+        items = [self._item(item, draft, roster, memory) for item in draft.items]
         items.sort(key=lambda i: (i.first_ns, i.item_id))
         summary, verdict, notices = _verify_summary(draft, roster)
         return Verified(
             draft, tuple(items), summary, verdict, tuple(dict.fromkeys([*draft.notices, *notices]))
         )
 
-    def _item(
-        self, item: DraftItem, draft: Draft, roster: Roster, around: tuple[object, ...]
-    ) -> VerifiedItem:
-        spoken = [u for q in item.evidence if (u := draft.utterances.get(q.utterance_id)) is not None]
-        facts = tuple(
-            (
-                u.id,
-                u.text,
-                u.speaker,
-                u.start_ns,
-                u.end_ns,
-                u.device,
-                u.error_ms,
-                u.sampling_ms,
-                u.boundary_ms,
-            )
-            for u in spoken
-        )
-        first = min((u.start_ns for u in spoken), default=0)
-        last = max((u.end_ns for u in spoken), default=0)
-        shown = [s for s in draft.slides if s.start_ns < last and first < s.end_ns]
-        slides = tuple(replace(s, end_ns=min(s.end_ns, last)) for s in shown if draft.stage != "provisional")
-        key = (around, item, facts, slides, 0 if facts else draft.until_ns)
-        known = self._known.get(key)
-        if known is None:
-            known = self._known[key] = _verify_item(item, draft, self._settings, roster)
-        return known
+    def _memory(self, draft: Draft, speakers: tuple[str, ...]) -> _Memory:
+        surroundings = (draft.context.attendees, draft.context.date, speakers, draft.zero_ns, draft.origin)
+        memory = self._meetings.get(draft.meeting_id)
+        if memory is None or memory.surroundings != surroundings:
+            memory = self._meetings[draft.meeting_id] = _Memory(surroundings)
+        self._meetings.move_to_end(draft.meeting_id)
+        if len(self._meetings) > _MEETINGS_REMEMBERED:
+            self._meetings.popitem(last=False)
+        return memory
+
+    def _item(self, item: DraftItem, draft: Draft, roster: Roster, memory: _Memory) -> VerifiedItem:
+        spoken = tuple([draft.utterances.get(q.utterance_id) for q in item.evidence])
+        slides: tuple[Stretch, ...] = ()
+        if draft.slides and draft.stage != "provisional":
+            first = min((u.start_ns for u in spoken if u), default=0)
+            last = max((u.end_ns for u in spoken if u), default=0)
+            shown = (s for s in draft.slides if s.start_ns < last and first < s.end_ns)
+            slides = tuple(replace(s, end_ns=min(s.end_ns, last)) for s in shown)
+        key = (item.id, bool(slides))
+        known = memory.items.get(key)
+        if known is not None and any(spoken) and known.holds(item, spoken, slides):
+            return known.verified
+        verified = _verify_item(item, draft, self._settings, roster)
+        memory.items[key] = _Remembered(item, spoken, slides, verified)
+        return verified
 
 
 def verify(draft: Draft, settings: VerifySettings | None = None) -> Verified:

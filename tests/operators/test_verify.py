@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 
 from operators import claims
+from operators.evidence import spoken_span
 from operators.understand_types import (
     Attendee,
     DraftItem,
@@ -17,7 +18,7 @@ from operators.understand_types import (
     SpokenWord,
     SummarySentence,
 )
-from operators.verify import Verifier, VerifySettings, spoken_span, verify
+from operators.verify import Verifier, VerifySettings, verify
 from operators.verify_types import Draft, Stretch, VerifiedItem, seconds
 
 SECOND = 1_000_000_000
