@@ -19,7 +19,8 @@ def read(folder: Path, content: Any) -> tuple[RoomFile, list[str]]:
 
 
 def test_a_folder_without_it_is_a_room(tmp_path: Path) -> None:
-    assert read_room(tmp_path, [].append) == RoomFile()
+    notes: list[str] = []
+    assert read_room(tmp_path, notes.append) == RoomFile() and notes == []
 
 
 def test_all_of_it(tmp_path: Path) -> None:
@@ -51,7 +52,7 @@ def test_all_of_it(tmp_path: Path) -> None:
     assert room.begins_ns == (1_773_133_200 + 37) * 10**9 + 250_000_000
     assert room.meeting_date == datetime.date(2026, 3, 10)
     assert [a.name for a in room.attendees] == ["Ann", "Bo"]
-    assert room.seats["B"].mouth_m == (1, 2, 1.2)
+    assert room.seats["B"].mouth_m == (1.0, 2.0, 1.2)
     assert [(s.device, s.channel, s.speaker) for s in room.speakers()] == [
         ("m1", 1, "Cy"), ("m1", 0, "Ann"), ("m2", 0, "Bo"),
     ]  # fmt: skip
