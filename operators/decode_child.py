@@ -56,6 +56,10 @@ class MediaDecoder:
         except MemoryError:
             self._streams.pop(head["stream"], None)
             return {"error": "decoding needs more memory than allowed"}, []
+        except Exception as error:
+            # Whatever hostile bytes bring about in a library is that packet's failure, not a reason to restart.
+            self._streams.pop(head["stream"], None)
+            return {"error": f"cannot be decoded: {type(error).__name__}: {error}"[:300]}, []
 
     def _sound(self, head: Head, data: bytes) -> tuple[Head, list[bytes]]:
         from operators.sound_stream import SoundStream
@@ -74,10 +78,8 @@ class MediaDecoder:
             stream = self._streams[head["stream"]] = PictureStream(head["role"], bounds)
         if head["op"] == "full":
             return {}, [stream.full_frame(head["t"])]
-        if head["op"] == "jpeg":
-            found = stream.jpeg(data, head["t"])
-        else:
-            found = stream.h264(data, head["key"], head["t"])
+        at_ns = head["t"]
+        found = stream.jpeg(data, at_ns) if head["op"] == "jpeg" else stream.h264(data, head["key"], at_ns)
         blocks: list[bytes] = []
         frames = []
         for each in found:
@@ -142,6 +144,8 @@ def main() -> None:
     settings = ChildSettings(**json.loads(sys.argv[2]))
     load_libraries(settings.kind)
     limit_process(settings)
+    # Libraries report damage on the terminal; the reasons go to the parent instead.
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
     with socket.socket(fileno=int(sys.argv[1])) as connection:
         serve(connection, settings)
 

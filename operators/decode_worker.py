@@ -59,6 +59,8 @@ class DecoderWorker:
         self._process: subprocess.Popen[bytes] | None = None
         self._socket: socket.socket | None = None
         self._crashes: dict[str, _Crashes] = {}
+        self._failed_starts = 0
+        self._no_start_until = 0.0
         # Taken from the queue, but too much for the batch before it.
         self._held: Request | None = None
         self._thread = threading.Thread(target=self._run, name=f"decode-{kind}", daemon=True)
@@ -198,8 +200,13 @@ class DecoderWorker:
         return self._socket
 
     def _start_child(self) -> bool:
-        """Starts the child and waits until it is ready; False where it does not come up."""
+        """Starts the child and waits until it is ready; False where it does not come up.
+
+        After `crash_limit` failures it is not tried for a while, so that a broken installation burns no core.
+        """
         self._stop_child()
+        if time.monotonic() < self._no_start_until:
+            return False
         settings = self._settings
         ours, theirs = socket.socketpair()
         child = {
@@ -227,9 +234,14 @@ class DecoderWorker:
             ours.settimeout(settings.request_ms / 1000)
         except OSError:
             message = None
-        if message is None:
-            self._stop_child()
-        return message is not None
+        if message is not None:
+            self._failed_starts = 0
+            return True
+        self._stop_child()
+        self._failed_starts += 1
+        if self._failed_starts >= settings.crash_limit:
+            self._no_start_until = time.monotonic() + settings.quarantine_ms / 1000
+        return False
 
     def _stop_child(self) -> None:
         if self._socket is not None:

@@ -143,7 +143,10 @@ class PictureStream:
                 return self._jpeg_of(cv2.imdecode(np.frombuffer(unit.data, np.uint8), cv2.IMREAD_COLOR))
         for gop in (self._gop, self._earlier_gop):
             if any(unit.timestamp_ns == timestamp_ns for unit in gop):
-                return self._encode(gop, timestamp_ns)
+                try:
+                    return self._encode(gop, timestamp_ns)
+                except av.error.FFmpegError as error:
+                    raise PictureError(f"the frame cannot be decoded: {error.strerror}") from error
         raise PictureError("the frame is no longer kept")
 
     def _key(self, data: bytes, timestamp_ns: int) -> list[FrameFeatures]:

@@ -425,6 +425,15 @@ def _running(pid: int) -> bool:
         return False
 
 
+def test_a_child_that_does_not_come_up_fails_its_packets(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "executable", "/bin/false")
+    with DecoderPool(DecodeSettings()) as pool:
+        for index in range(40):
+            pool.submit("s", Codec.JPEG, b"", True, index)
+        reasons = {failed.reason for failed in failures(pool.drain(30))}
+    assert reasons == {"the decoder process cannot be started"}
+
+
 def test_settings_that_cannot_work_are_refused() -> None:
     with pytest.raises(ValueError, match="at least one child"):
         DecodeSettings(sound_children=0)
