@@ -105,6 +105,12 @@ class LiveView:
         self._wanted = meeting_id
         self._fold = MinutesFold()
         self.meeting: MeetingView | None = MeetingView(meeting_id) if meeting_id else None
+        self._changes = 0
+
+    @property
+    def look(self) -> tuple[int, int]:
+        """Differs whenever the view looks different; whole seconds are enough for the clock."""
+        return self._changes, int(self.meeting.elapsed_s) if self.meeting else 0
 
     @property
     def finished(self) -> bool:
@@ -124,6 +130,7 @@ class LiveView:
         """
         if not value.startswith(b"{"):
             return []
+        self._changes += 1
         try:
             if topic == MINUTES.name:
                 return self._minutes(value)
@@ -164,6 +171,7 @@ class LiveView:
                 view.clocks[(record.device, record.number)] = record
                 view.newest_clock[record.device] = record.number
             case MarkRecord():
+                self._changes -= 1  # ten a second from every stream; what they move is the clock
                 device = record.stream.rsplit("/", 1)[0]
                 if (number := view.newest_clock.get(device)) is not None:
                     _advance(view, _placed(view, device, number, record.raw_ns))

@@ -62,14 +62,15 @@ def _run_plain(
 def _run_on_terminal(
     view: LiveView, poll: Poll, console: Console, stop: Callable[[], bool], until_final: bool
 ) -> None:
-    drawn_at = 0.0
+    drawn_at, drawn = 0.0, None
     with Live(console=console, screen=True, auto_refresh=False, vertical_overflow="crop") as live:
         while not stop() and not (until_final and view.finished):
             for topic, value in poll():
                 view.feed(topic, value)
-            if time.monotonic() - drawn_at >= _REDRAW_S:
+            look = (view.look, console.size)
+            if look != drawn and time.monotonic() - drawn_at >= _REDRAW_S:
                 live.update(screen(view, console.width, console.height), refresh=True)
-                drawn_at = time.monotonic()
+                drawn_at, drawn = time.monotonic(), look
 
 
 def topic_poll(

@@ -39,7 +39,7 @@ _ORDINALS: Final = {"thirtieth": 30} | _numbered(
     fifteenth sixteenth seventeenth eighteenth nineteenth twentieth""", 1
 )  # fmt: skip
 _FIRST_PERSON: Final = frozenset({"i", "me", "my", "mine", "myself"})
-_SECOND_PERSON: Final = frozenset({"you", "your", "yours", "yourself"})
+_SECOND_PERSON: Final = frozenset({"you", "your", "yours", "yourself", "please"})
 _TAKING_ON: Final = re.compile(
     r"\b(?:will do|on it|can do|happy to|no problem|consider it done|got it|"
     r"you(?:['’]ll| will| shall) (?:\w+ )?(?:have|get|hear|receive|see)|leave that with)\b"
