@@ -118,6 +118,7 @@ class MeetingLedger:
         self._setting = Setting()
         self._state_revision = 0
         self._final_digest: bytes = _ABSENT
+        self._final_revision = 0
 
     # What comes in
 
@@ -316,12 +317,13 @@ class MeetingLedger:
         return [Outgoing(STATE, state.key, state.to_bytes(), "minutes_state", self._identity("state"))]
 
     def _final_messages(self) -> list[Outgoing]:
-        """State and final event, unless nothing has changed since the last final."""
+        """State and final event, unless nothing has been published or become known since the last final."""
         seen = _digest([self.state().model_copy(update={"revision": 0}).model_dump_json(by_alias=True)])
-        if seen == self._final_digest:
+        if seen == self._final_digest and self.revision == self._final_revision:
             return []
         self._final_digest = seen
         identity = self._next()
+        self._final_revision = self.revision
         message = self._state_message()[0]
         state = self.state()
         final = MeetingFinal(

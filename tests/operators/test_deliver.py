@@ -258,6 +258,18 @@ def test_the_final_event_carries_the_checksum_of_the_state() -> None:
     assert json.loads(state)["revision"] == final["revision"] == 2
 
 
+def test_every_change_after_a_final_is_followed_by_a_new_one() -> None:
+    there_and_back = [
+        draft("final", item(1)),
+        draft("provisional", until_s=1),
+        draft("provisional", item(1), until_s=2),
+    ]
+    changed = play([draft("provisional", item(1)), *there_and_back, draft("final", item(1))])
+    assert kinds(changed) == ["item_added", "final", "item_withdrawn", "item_added", "final"]
+    told = play([draft("final", item(1)), draft("final", item(1), notices=("The model was not used.",))])
+    assert kinds(told) == ["item_added", "final", "final"]
+
+
 def test_messages_of_a_meeting_share_its_key() -> None:
     messages = play([draft("final", item(1, confidence=0.2))])
     assert {m.key for m in messages if m.topic != STATE} == {b"m"}
