@@ -88,7 +88,7 @@ class RuleEngine:
             count=state.count + 1,
             first_ns=spoken.start_ns if state.count == 0 else min(state.first_ns, spoken.start_ns),
             last_ns=max(state.last_ns, spoken.end_ns),
-            recent=(*state.recent[-self.settings.look_back :], heard),
+            recent=(*state.recent[-self.settings.look_back :], heard.remembered()),
             drafts=(*kept, *live),
             told=told,
             block=block,
@@ -153,10 +153,13 @@ class RuleEngine:
         place = draft.first_index / max(1, state.count)
         long = state.last_ns - state.first_ns > LONG_MEETING_NS
         if draft.family == "action" and place >= 0.82 and draft.claim.kind in ("you", "named", "group"):
-            if "said by who leads" in draft.reasons:
-                return draft.grown(0.15, "handed out at the end")
-        if long and draft.family == "decision" and place < 0.35:
-            return draft.grown(-0.1, "early in the meeting")
+            return (
+                draft.grown(0.15, "handed out at the end") if "said by who leads" in draft.reasons else draft
+            )
+        if long and draft.family == "action" and draft.due is None and draft.claim.kind in ("self", "you"):
+            return draft.grown(-0.15, "no date in a long meeting")
+        if long and draft.family == "decision" and place < 0.6:
+            return draft.grown(-0.2 if place < 0.35 else -0.1, "early in the meeting")
         return draft
 
     def items(self, state: State) -> tuple[DraftItem, ...]:

@@ -257,7 +257,7 @@ def claim_of(hit: Hit, clause: HeardClause, heard: Heard, state: State) -> Claim
 def _decision(heard: Heard, place: int, state: State) -> Draft | None:
     clause = heard.clauses[place]
     hits = [h for h in clause.hits if h.rule.signal in ("decide", "propose")]
-    if not hits:
+    if not hits or clause.clause.norm.startswith(_GIVES_REASON):
         return None
     best = max(hits, key=lambda h: h.rule.strength)
     against, guards = guard_weight(clause)
@@ -303,6 +303,9 @@ def _decision(heard: Heard, place: int, state: State) -> Draft | None:
         tuple(reasons),
         "propose" if best.rule.signal == "propose" else "",
     )
+
+
+_GIVES_REASON = ("because ", "if ", "when ", "since ", "as long as ", "unless ")
 
 
 def _just_said(heard: Heard, place: int, state: State) -> tuple[Heard | None, Clause | None]:

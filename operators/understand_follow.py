@@ -323,6 +323,8 @@ def correct(heard: Heard, drafts: list[Draft], state: State, look_back: int) -> 
     me = state.roster.of_speaker(heard.spoken.speaker)
     every = frozenset().union(*(c.clause.stems for c in heard.clauses))
     timed = [i for i, c in enumerate(heard.clauses) if c.dues]
+    if not timed and not names:
+        return False
     for place in range(len(drafts) - 1, -1, -1):
         draft = drafts[place]
         if draft.family != "action" or draft.withdrawn or draft.support < 0.4:
@@ -339,10 +341,11 @@ def correct(heard: Heard, drafts: list[Draft], state: State, look_back: int) -> 
         for number in sorted(timed, key=lambda i: ("correct" not in heard.clauses[i].signals, -i)):
             clause = heard.clauses[number]
             new = len(clause.clause.stems - draft.stems - _TIME_STEMS)
-            about = shared(every, draft.stems)
             if not mine or new > 2 or (clause.signals & {"past", "reported", "hypothetical"}):
                 continue
-            if clause.signals & {"correct"} and (age <= 3 or (about and age <= 10 * look_back)):
+            if clause.signals & {"correct"} and (
+                age <= 3 or (age <= 10 * look_back and shared(every, draft.stems))
+            ):
                 due = said_due(heard, number)
                 drafts[place] = draft.grown(0.05, "date changed", piece(heard, 2.0), due=due or draft.due)
                 return True
@@ -370,6 +373,7 @@ def shared(left: frozenset[str], right: frozenset[str]) -> int:
     common = len(left & right)
     if common:
         return common
+    starts = {a[:3]: a for a in left if len(a) >= 3}
     return sum(
-        1 for a in left for b in right if min(len(a), len(b)) >= 3 and (a.startswith(b) or b.startswith(a))
+        1 for b in right if (a := starts.get(b[:3])) is not None and (a.startswith(b) or b.startswith(a))
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from operators.language.dates import DuePhrase, due_phrases
 from operators.language.people import Mention, Roster, mentions_in
@@ -53,6 +53,11 @@ class Heard:
     def words(self) -> int:
         """Number of words that count."""
         return sum(len(c.clause.tokens) for c in self.clauses)
+
+    def remembered(self) -> Heard:
+        """What later utterances look back at: without the cues themselves, so that it pickles small."""
+        clauses = tuple(replace(c, hits=()) for c in self.clauses)
+        return replace(self, clauses=clauses)
 
     def signals(self) -> frozenset[str]:
         """All signals of the utterance."""

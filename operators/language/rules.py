@@ -37,7 +37,8 @@ class Rule:
     """One cue.
 
     ``needs_due``: counts only beside a time phrase; ``needs_address``: only where somebody is spoken to
-    (a name, a question, *please*) or a time is said, because *you* alone often means *one*.
+    (a name, a question, *please*) or a time is said, because *you* alone often means *one*. ``words``:
+    one of these is in every clause that fits, so that others need not be searched; empty if unknown.
     """
 
     name: str
@@ -46,6 +47,7 @@ class Rule:
     pattern: re.Pattern[str]
     needs_due: bool
     needs_address: bool
+    words: frozenset[str]
     examples: tuple[str, ...]
     counter_examples: tuple[str, ...]
 
@@ -88,6 +90,7 @@ def _rule(entry: dict[str, Any], macros: dict[str, str], where: str) -> Rule:
         "pattern",
         "needs_due",
         "needs_address",
+        "words",
         "examples",
         "counter_examples",
     }
@@ -109,6 +112,7 @@ def _rule(entry: dict[str, Any], macros: dict[str, str], where: str) -> Rule:
         pattern,
         bool(entry.get("needs_due", False)),
         bool(entry.get("needs_address", False)),
+        frozenset(map(str, entry.get("words", ()))),
         tuple(map(str, entry["examples"])),
         tuple(map(str, entry.get("counter_examples", ()))),
     )
@@ -155,8 +159,11 @@ def piece_named(name: str, folder: Path = LANGUAGE_FOLDER) -> str:
 def hits_in(norm: str, rules: tuple[Rule, ...]) -> tuple[Hit, ...]:
     """Every rule that is found in a clause, first place each, in the order of the rules."""
     text = norm[:MAX_CLAUSE_CHARACTERS]
+    said = frozenset(text.split())
     found: list[Hit] = []
     for rule in rules:
+        if rule.words and rule.words.isdisjoint(said):
+            continue
         match = rule.pattern.search(text)
         if match is None:
             continue

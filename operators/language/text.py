@@ -87,7 +87,8 @@ _SUBJECT = (
     r"please|everyone|someone|no one|all of|is|are|no|then)"
 )
 _CUT = re.compile(
-    rf"(?<= )(?:(?:so|and|but|because|(?<!till )(?<!until )(?<!by )then|only|okay|right|well|yes|or)(?= {_SUBJECT} )|so(?= (?:the|my|our|your) ))"
+    r"(?<= )(?:(?:so|and|but|because|(?<!till )(?<!until )(?<!by )then|only|okay|right|well|yes|or)"
+    rf"(?= {_SUBJECT} )|so(?= (?:the|my|our|your) ))"
 )
 
 
