@@ -76,8 +76,24 @@ def sample_units() -> list[Unit]:
     return access_units(SAMPLE / "slides.mp4", 11.0)
 
 
+@pytest.fixture(scope="module")
+def shared_pool() -> Iterator[DecoderPool]:
+    """One pool for all tests that leave its children alone: each start of a child takes half a second."""
+    with DecoderPool(DecodeSettings(request_ms=20_000)) as built:
+        yield built
+
+
 @pytest.fixture
-def pool() -> Iterator[DecoderPool]:
+def pool(shared_pool: DecoderPool) -> Iterator[DecoderPool]:
+    yield shared_pool
+    for stream in ("s", "m/slides", "m/camera", "m/mic", "m", "jpeg", "h264"):
+        shared_pool.forget(stream)
+    assert shared_pool.drain(30) == []
+
+
+@pytest.fixture
+def own_pool() -> Iterator[DecoderPool]:
+    """A pool whose children the test may kill."""
     with DecoderPool(DecodeSettings(request_ms=20_000)) as built:
         yield built
 
@@ -154,6 +170,13 @@ def test_joining_in_the_middle_waits_for_a_key_frame(pool: DecoderPool, sample_u
     results = submit_all(pool, "s", sample_units[5 : keys[1] + 1])
     assert failures(results) == []
     assert [stamp for stamp, _, _ in frames(results)] == [sample_units[keys[1]].timestamp_ns]
+
+
+def test_a_forgotten_stream_starts_anew(pool: DecoderPool, sample_units: list[Unit]) -> None:
+    submit_all(pool, "s", sample_units[:3])
+    pool.forget("s")
+    results = submit_all(pool, "s", sample_units[3:6])
+    assert len(results) == 3 and frames(results) == []
 
 
 def jpeg(picture: np.ndarray[Any, Any], quality: int = 90) -> bytes:
@@ -312,30 +335,30 @@ def wait_for_child(pool: DecoderPool) -> int:
     return pid
 
 
-def test_killed_in_the_middle_costs_one_packet(pool: DecoderPool, sample_units: list[Unit]) -> None:
+def test_killed_in_the_middle_costs_one_packet(own_pool: DecoderPool, sample_units: list[Unit]) -> None:
     keys = [index for index, unit in enumerate(sample_units) if unit.key_frame]
-    pid = wait_for_child(pool)
-    submit_all(pool, "s", sample_units[: keys[1]])
+    pid = wait_for_child(own_pool)
+    submit_all(own_pool, "s", sample_units[: keys[1]])
     # Stopped first, so that the kill falls on a child with requests in hand.
     os.kill(pid, signal.SIGSTOP)
     for unit in sample_units[keys[1] :]:
-        pool.submit("s", Codec.H264, unit.data, unit.key_frame, unit.timestamp_ns)
+        own_pool.submit("s", Codec.H264, unit.data, unit.key_frame, unit.timestamp_ns)
     os.kill(pid, signal.SIGKILL)
-    results = pool.drain(60)
+    results = own_pool.drain(60)
     (failed,) = failures(results)
     assert failed.timestamp_ns == sample_units[keys[1]].timestamp_ns
     assert failed.restarted and "died" in failed.reason
     assert [r.timestamp_ns for r in results] == [unit.timestamp_ns for unit in sample_units[keys[1] :]]
     assert min(stamp for stamp, _, _ in frames(results)) == sample_units[keys[2]].timestamp_ns
-    assert pool.child_pids() != [pid]
+    assert own_pool.child_pids() != [pid]
 
 
-def test_killed_between_packets_costs_none(pool: DecoderPool, sample_units: list[Unit]) -> None:
-    pid = wait_for_child(pool)
+def test_killed_between_packets_costs_none(own_pool: DecoderPool, sample_units: list[Unit]) -> None:
+    pid = wait_for_child(own_pool)
     os.kill(pid, signal.SIGKILL)
-    while pool.child_pids():
+    while own_pool.child_pids():
         time.sleep(0.01)
-    assert failures(submit_all(pool, "s", sample_units[:3])) == []
+    assert failures(submit_all(own_pool, "s", sample_units[:3])) == []
 
 
 def test_a_hanging_child_is_killed_and_others_go_on(sample_units: list[Unit]) -> None:
