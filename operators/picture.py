@@ -13,6 +13,8 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
+from contracts.packet import Codec
+
 LUMA_WIDTH: Final = 160
 LUMA_HEIGHT: Final = 90
 """Size of the small luma frame that everything here is computed from."""
@@ -131,6 +133,75 @@ def volume_bytes(features: NDArray[np.float16]) -> bytes:
 def patch_bytes(features: NDArray[np.uint8]) -> bytes:
     """Payload of a PATCHES_U8 packet (width 16, height 16, channels 1): 32 patches of 256 bytes."""
     return features.tobytes()
+
+
+@dataclass(frozen=True, slots=True)
+class FeatureBlock:
+    """One PICTURE_FEATURES packet to be: its codec, payload and the header fields that describe them."""
+
+    codec: Codec
+    timestamp_ns: int
+    duration_ns: int
+    payload: bytes
+    width: int
+    height: int
+    channels: int
+
+
+class FeatureThinner:
+    """Keeps the features of one meeting within the rate of one camera, however many it has.
+
+    With n picture streams each gives a volume every n * 200 ms and patches every n seconds at most.
+    """
+
+    def __init__(self) -> None:
+        self._given: dict[str, tuple[int, int]] = {}
+
+    def take(
+        self,
+        stream: str,
+        timestamp_ns: int,
+        volume_maps: NDArray[np.float16],
+        patch_grid: NDArray[np.uint8] | None,
+    ) -> list[FeatureBlock]:
+        """Blocks to publish for one frame: none, a volume (3, 9, 16), patches (32, 16, 16) or both."""
+        volume_ns, patches_ns = self._given.setdefault(stream, (_LONG_AGO_NS, _LONG_AGO_NS))
+        share = len(self._given)
+        blocks = []
+        if _due(timestamp_ns, volume_ns, share * VOLUME_PERIOD_NS):
+            volume_ns = timestamp_ns
+            payload = volume_bytes(volume_maps)
+            period_ns = share * VOLUME_PERIOD_NS
+            size = (VOLUME_COLUMNS, VOLUME_ROWS, len(VOLUME_MAPS))
+            blocks.append(FeatureBlock(Codec.VOLUME_F16, timestamp_ns, period_ns, payload, *size))
+        if patch_grid is not None and _due(timestamp_ns, patches_ns, share * PATCH_PERIOD_NS):
+            patches_ns = timestamp_ns
+            payload = patch_bytes(patch_grid)
+            period_ns = share * PATCH_PERIOD_NS
+            size = (PATCH_SIDE, PATCH_SIDE, 1)
+            blocks.append(FeatureBlock(Codec.PATCHES_U8, timestamp_ns, period_ns, payload, *size))
+        self._given[stream] = (volume_ns, patches_ns)
+        return blocks
+
+    def state(self) -> dict[str, list[int]]:
+        """Plain values for a snapshot."""
+        return {stream: list(given) for stream, given in self._given.items()}
+
+    @classmethod
+    def from_state(cls, state: dict[str, list[int]]) -> FeatureThinner:
+        """Goes on where `state` was taken."""
+        thinner = cls()
+        thinner._given = {stream: (given[0], given[1]) for stream, given in state.items()}
+        return thinner
+
+
+_LONG_AGO_NS: Final = -(2**62)
+
+
+def _due(timestamp_ns: int, last_ns: int, period_ns: int) -> bool:
+    # Frames do not come on the dot: one that is a little early would else be passed over for the next.
+    # A stamp before the last one is another clock, and counts anew.
+    return not 0 <= timestamp_ns - last_ns < period_ns - VOLUME_PERIOD_NS // 10
 
 
 def _cells(values: NDArray[np.float32]) -> NDArray[np.float32]:

@@ -10,6 +10,7 @@ from operators.picture import (
     PATCH_PERIOD_NS,
     VOLUME_PERIOD_NS,
     ChangeSettings,
+    FeatureThinner,
     changed_pixels,
     patch_bytes,
     patches,
@@ -96,6 +97,20 @@ def test_packets_carry_the_features_within_the_stated_rate() -> None:
     assert np.array_equal(payload_array(decode(encode(square))), squares)
     volumes_s, patches_s = SECOND // VOLUME_PERIOD_NS, SECOND // PATCH_PERIOD_NS
     assert volumes_s * len(encode(coded)) + patches_s * len(encode(square)) <= 14_000
+
+
+def test_many_cameras_share_the_rate_of_one() -> None:
+    maps, squares = np.zeros((3, 9, 16), np.float16), np.zeros((32, 16, 16), np.uint8)
+    for cameras in (1, 2, 4):
+        thinner = FeatureThinner()
+        blocks = []
+        for step in range(30 * 20):
+            for camera in range(cameras):
+                blocks += thinner.take(f"camera-{camera}/video", step * SECOND // 20, maps, squares)
+            if step == 300:
+                thinner = FeatureThinner.from_state(thinner.state())
+        assert 11_000 <= sum(len(block.payload) for block in blocks) / 30 <= 14_000
+        assert {(block.width, block.height, block.channels) for block in blocks} == {(16, 9, 3), (16, 16, 1)}
 
 
 def packet(codec: Codec, payload: bytes, height: int, channels: int) -> Packet:
