@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from contracts.minutes import Evidence
+from operators.claims import Said, unsupported_numbers
 from operators.language.text import stems
 from operators.plain_text import plain
 from operators.understand_types import Quote, Spoken
@@ -57,15 +58,20 @@ def in_time(evidence: Iterable[Evidence]) -> tuple[Evidence, ...]:
 
 
 def slide_evidence(text: str, speech: Sequence[Evidence], draft: Draft) -> tuple[Evidence, ...]:
-    """Slides that stood while the item was spoken of and share at least two content words with it."""
+    """Slides that stood while the item was spoken of, with the line that shares most words with it.
+
+    A line counts if it shares at least two content words and names no number that was not said.
+    """
     wanted = stems(text.casefold())
+    said = Said(tuple(e.quote for e in speech), tuple(e.speaker for e in speech))
     found: list[Evidence] = []
     for slide in draft.slides:
         start_s, end_s = seconds(slide.start_ns, draft.zero_ns), seconds(slide.end_ns, draft.zero_ns)
         during = [e for e in speech if e.start_s < end_s and start_s < e.end_s]
-        lines = [line for raw in slide.text.splitlines() if (line := plain(raw))]
-        line = max(lines, key=lambda t: len(wanted & stems(t.casefold())), default="")
-        if not during or len(wanted & stems(line.casefold())) < 2:
+        lines = [line for raw in slide.text.splitlines() if (line := plain(raw))] if during else []
+        fitting = [line for line in lines if not unsupported_numbers(line, said)]
+        line = max(fitting, key=lambda t: len(wanted & stems(t.casefold())), default="")
+        if len(wanted & stems(line.casefold())) < 2:
             continue
         # Clipped to the speech, so that a slide that goes on standing does not change the item.
         found.append(

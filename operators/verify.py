@@ -265,6 +265,7 @@ def _verify_sentence(
 def _verify_summary(
     draft: Draft, roster: Roster
 ) -> tuple[tuple[SummarySentence, ...], SummaryVerdict, list[str]]:
+    """Sentences in the order of the meeting, what was found, and notices for readers."""
     kept: list[SummarySentence] = []
     actions: list[str] = []
     for sentence in draft.summary:
@@ -284,6 +285,7 @@ def _verify_summary(
                 actions.append(f"a sentence on {plain(topic)} was added")
             else:
                 notices.append(f"The key topic “{plain(topic)}” was discussed but is not in the summary.")
+    kept.sort(key=lambda s: (s.evidence[0].start_s, s.text))
     return tuple(kept), SummaryVerdict(tuple(checks.items()), tuple(dict.fromkeys(actions))), notices
 
 

@@ -297,6 +297,8 @@ def test_a_slide_that_says_the_same_is_evidence_too_once_pictures_count() -> Non
     kinds = [e.kind for e in looked_at(item(), slides=(slide,)).evidence]
     assert kinds == ["speech", "slide"]
     assert [e.kind for e in looked_at(item(), slides=(slide,), stage="provisional").evidence] == ["speech"]
+    other_number = replace(slide, text="700 flyers to Lindqvist\n500 flyers to Lindqvist")
+    assert looked_at(item(), slides=(other_number,)).evidence[1].quote == "500 flyers to Lindqvist"
     before = looked_at(item(), slides=(slide,))
     later = looked_at(item(), slides=(replace(slide, end_ns=90 * SECOND),))
     assert before.digest == later.digest
