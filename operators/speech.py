@@ -268,13 +268,18 @@ class MeetingSpeech:
         seats = self.settings.seats
         key = _key_of(microphone)
         level = Level(self._corrected(microphone, frame.start_ns), frame.level_db, frame.probability)
-        margin = min(40.0, max(-40.0, self._seats.margin_db(key, level)))
+        margin = self._seats.margin_db(key, level)
         if microphone.stream.speaker is None and self._seat_speaks(level.start_ns):
             margin = -40.0
-        microphone.margin_db += 0.5 * (margin - microphone.margin_db)
+        if margin is not None:
+            limited = min(seats.margin_limit_db, max(-seats.margin_limit_db, margin))
+            microphone.margin_db += seats.follow * (limited - microphone.margin_db)
+        elif frame.probability < self.settings.endpoint.voiced_below:
+            # Silence: whoever spoke last has no claim on what comes next. Between two syllables they have.
+            microphone.margin_db *= 0.7
         smooth = microphone.margin_db
         microphone.own = smooth > (seats.keep_above_db if microphone.own else seats.own_above_db)
-        frame.margin_db = smooth
+        frame.margin_db = 40.0 if margin is None else margin
         frame.foreign = smooth < seats.foreign_below_db
         frame.voiced = microphone.endpointer.voiced(frame.probability, microphone.own)
         self._follow(microphone, microphone.endpointer.feed(frame))

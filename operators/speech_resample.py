@@ -79,7 +79,8 @@ class Resampler:
         keep_from = self._next_output * self._down // self._up - half + 1
         self._history = self._history[max(0, keep_from - self._history_start) :].copy()
         self._history_start = max(self._history_start, keep_from)
-        return np.clip(np.rint(converted), -32768, 32767).astype(np.int16)
+        rounded: npt.NDArray[np.int16] = np.clip(np.rint(converted), -32768, 32767).astype(np.int16)
+        return rounded
 
     def dump(self) -> list[int | bytes]:
         """State as plain values."""

@@ -28,9 +28,11 @@ class SeatSettings:
     """
 
     assumed_leak_db: float = -10.0
-    own_above_db: float = 4.5
-    keep_above_db: float = 1.0
-    foreign_below_db: float = -1.0
+    own_above_db: float = 5.0
+    keep_above_db: float = 3.0
+    foreign_below_db: float = 1.0
+    margin_limit_db: float = 12.0
+    follow: float = 0.6
     audible_above_floor_db: float = 9.0
     reverberation_ns: int = 64_000_000
     learn_probability: float = 0.6
@@ -164,12 +166,14 @@ class Seats:
         """The microphone is gone; what was learned about its pairs stays for its return."""
         self.microphones.pop(microphone, None)
 
-    def margin_db(self, microphone: str, level: Level) -> float:
-        """How far this frame is above what the other microphones explain as leakage, in dB; +40 if alone.
+    def margin_db(self, microphone: str, level: Level) -> float | None:
+        """How far this frame is above what the other microphones explain as leakage, in dB.
 
-        Also learns from the frame.
+        40 if only this microphone hears anything, None if none does. Also learns from the frame.
         """
-        margin = 40.0
+        own = self.microphones[microphone]
+        audible = level.level_db > own.floor_db + self.settings.audible_above_floor_db
+        margin: float | None = 40.0 if audible else None
         loudest_other = -200.0
         heard: list[tuple[str, Level]] = []
         for other, history in self.microphones.items():
@@ -183,22 +187,18 @@ class Seats:
             heard.append((other, found))
             loudest_other = max(loudest_other, found.level_db)
             if found.level_db > history.floor_db + self.settings.audible_above_floor_db:
-                margin = min(margin, level.level_db - found.level_db - self._leak_db(other, microphone))
-        self._learn(microphone, level, heard, loudest_other)
+                above = level.level_db - found.level_db - self._leak_db(other, microphone)
+                margin = above if margin is None else min(margin, above)
+        if (
+            audible
+            and level.level_db >= loudest_other
+            and level.probability >= self.settings.learn_probability
+        ):
+            self._learn(microphone, level, heard)
         return margin
 
-    def _learn(
-        self, microphone: str, level: Level, heard: list[tuple[str, Level]], loudest_other: float
-    ) -> None:
-        own = self.microphones[microphone]
-        if level.probability < self.settings.learn_probability:
-            return
-        if level.level_db < own.floor_db + self.settings.audible_above_floor_db:
-            return
-        # Only frames in which this microphone is the loudest say what its voice leaks: in others a third person
-        # may be speaking.
-        if level.level_db < loudest_other:
-            return
+    def _learn(self, microphone: str, level: Level, heard: list[tuple[str, Level]]) -> None:
+        """Take in a frame in which this microphone is the loudest; in others a third person may be speaking."""
         for other, found in heard:
             first, second = sorted((microphone, other))
             difference = found.level_db - level.level_db
