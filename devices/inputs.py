@@ -121,7 +121,10 @@ class _Opening:
         self.problems: list[Problem] = []
         self._settings = settings
         self._first = paths[0]
-        rooms = [path for path in paths if path.is_dir() and not is_picture_folder(path)]
+        try:
+            rooms = [path for path in paths if path.is_dir() and not is_picture_folder(path)]
+        except PermissionError as error:
+            raise InputError(str(error.filename), "no permission to read this folder") from error
         if rooms and len(paths) > 1:
             raise InputError(rooms[0], "a room folder goes alone, not with other inputs")
         self._folder = rooms[0] if rooms else None

@@ -16,12 +16,12 @@ from typing import Final, Literal
 import av
 import av.container
 import numpy as np
-import numpy.typing as npt
 import soxr  # type: ignore[import-untyped]
 from av.stream import Disposition
 
 from contracts.packet import Codec
 
+from .sound_blocks import Samples, coder_for
 from .streams import InputError, MediaPiece, Note
 
 MEDIA_SUFFIXES: Final = frozenset(
@@ -52,7 +52,6 @@ _RESET_S: Final = 12 * 3600
 """A jump this large, or one back of more than a second, is a restarted counter: time goes on without it."""
 _CUT_S: Final = 1.0
 
-Samples = npt.NDArray[np.int16]
 AudioCodecName = Literal["pcm", "flac", "opus"]
 
 
@@ -113,6 +112,8 @@ def opened(path: Path) -> Iterator[av.container.InputContainer]:
         InputError: not found, empty, damaged or no recording.
     """
     try:
+        if not path.is_file() and path.exists():
+            raise InputError(path, "not a file")  # opening a pipe or device would wait for somebody
         if path.stat().st_size == 0:
             raise InputError(path, "empty file")
         container = av.open(
@@ -271,7 +272,7 @@ class SoundSource:
         if self.info.channels > MAX_BLOCK_CHANNELS and not self.info.surround:
             note(f"has {self.info.channels} channels; the first {MAX_BLOCK_CHANNELS} are read")
         end_ns, held, start = 0, np.zeros((0, self.channels), np.int16), 0
-        coder = _coder(self.codec, self.rate_hz, self.channels, size)
+        coder = coder_for(self.codec, self.rate_hz, self.channels, size)
         for position, samples in self._stretches(note):
             if position != start + len(held):
                 yield from coder.blocks(start, held)
@@ -381,80 +382,3 @@ class _Converter:
 
 def _standard_layout(channels: int) -> str:
     return {1: "mono", 2: "stereo"}.get(channels, f"{channels} channels")
-
-
-@dataclass(slots=True)
-class _PcmCoder:
-    rate_hz: int
-    channels: int
-    size: int
-
-    def blocks(self, start: int, samples: Samples) -> Iterator[MediaPiece]:
-        """Blocks of ``samples``, whose first one is number ``start`` from the file's zero."""
-        for first in range(0, len(samples), self.size):
-            block = samples[first : first + self.size]
-            payload = block.astype("<i2", copy=False).tobytes()
-            yield self.piece(start + first, len(block), Codec.PCM_S16LE, payload)
-
-    def piece(self, start: int, count: int, codec: Codec, payload: bytes) -> MediaPiece:
-        offset_ns = start * 10**9 // self.rate_hz
-        end_ns = (start + count) * 10**9 // self.rate_hz
-        return MediaPiece(
-            offset_ns, end_ns - offset_ns, codec, payload, rate_hz=self.rate_hz, channels=self.channels
-        )  # fmt: skip
-
-
-class _CompressingCoder(_PcmCoder):
-    """FLAC or Opus: one frame of the codec a block, without container or header."""
-
-    __slots__ = ("_codec", "_encoder", "_next", "_pending")
-
-    def __init__(self, codec: Codec, rate_hz: int, channels: int, size: int) -> None:
-        super().__init__(rate_hz, channels, size)
-        self._codec = codec
-        self._encoder: av.AudioCodecContext | None = None
-        self._next = 0
-        self._pending: list[int] = []
-
-    def blocks(self, start: int, samples: Samples) -> Iterator[MediaPiece]:
-        """As for PCM. An Opus block's stamp is that of what its decoder returns for it."""
-        for first in range(0, len(samples), self.size):
-            block = samples[first : first + self.size]
-            if self._encoder is None or start + first != self._next:
-                self._encoder = self._new_encoder()
-            self._next = start + first + len(block)
-            if len(block) < self.size:
-                block = np.concatenate((block, np.zeros((self.size - len(block), self.channels), np.int16)))
-            frame = av.AudioFrame.from_ndarray(
-                np.ascontiguousarray(block).reshape(1, -1), format="s16", layout=self._encoder.layout.name
-            )
-            frame.sample_rate, frame.time_base = self.rate_hz, Fraction(1, self.rate_hz)
-            frame.pts = start + first
-            for packet in self._encoder.encode(frame):
-                if packet.pts is not None:
-                    yield self.piece(packet.pts, self.size, self._codec, bytes(packet))
-
-    def _new_encoder(self) -> av.AudioCodecContext:
-        name = "flac" if self._codec is Codec.FLAC else "libopus"
-        encoder = av.CodecContext.create(name, "w")
-        if not isinstance(encoder, av.AudioCodecContext):
-            raise TypeError(f"{name} is no sound codec")
-        encoder.sample_rate, encoder.format = self.rate_hz, av.AudioFormat("s16")
-        encoder.time_base = Fraction(1, self.rate_hz)
-        encoder.layout = _coded_layout(self.channels)
-        if self._codec is Codec.FLAC:
-            encoder.options = {"frame_size": str(self.size), "compression_level": "5"}
-        else:
-            encoder.options = {"frame_duration": str(self.size * 1000 // self.rate_hz), "application": "voip"}
-        encoder.open()
-        return encoder
-
-
-def _coded_layout(channels: int) -> str:
-    return ("mono", "stereo", "3.0", "quad", "5.0", "5.1", "6.1", "7.1")[channels - 1]
-
-
-def _coder(codec: Codec, rate_hz: int, channels: int, size: int) -> _PcmCoder:
-    if codec is Codec.PCM_S16LE:
-        return _PcmCoder(rate_hz, channels, size)
-    return _CompressingCoder(codec, rate_hz, channels, size)

@@ -55,7 +55,7 @@ class RoomDevice(_Part):
 
     file: Name | None = None
     """Path in the folder; without it the file whose name without ending is the device's."""
-    modality: Literal["audio", "video", "transcript", "ocr"] | None = None
+    modality: Literal["audio", "video", "transcript"] | None = None
     role: Name | None = None
     """``slides`` or ``camera`` for a video device."""
     seat: Name | None = None

@@ -10,6 +10,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, Protocol
 
+import av
+
 from contracts.messages import EndOfStream, OcrMessage, TranscriptMessage, TranscriptWord
 from contracts.packet import ClockKind, Codec, Modality, Packet, stream_name
 
@@ -124,6 +126,9 @@ class Stream:
                 end_ns = max(end_ns, self.start_ns + piece.offset_ns + piece.duration_ns)
         except InputError as error:
             self._note(error.what)
+        except (av.FFmpegError, OSError, ValueError) as error:
+            # One file that a codec gives up on must not take the room with it.
+            self._note(f"cannot be read beyond {(end_ns - self.start_ns) / 1e9:.1f} s: {error}")
         yield EndOfStream(
             meeting_id=self.meeting_id, device_id=self.device_id, stream_epoch=self.stream_epoch,
             sequence=sequence, clock_kind=self.clock_kind, timestamp_ns=end_ns,

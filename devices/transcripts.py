@@ -11,6 +11,7 @@ from .captions import MAX_NAME_CHARS, MAX_SPAN_NS, lines_of_cues, unrolled
 from .cues import plain, read_cues, read_text
 from .streams import InputError, Note, TextPiece, WordPiece
 
+_MAX_RECORD: Final = 16 * 1024 * 1024
 TRANSCRIPT_SUFFIXES: Final = frozenset({".vtt", ".srt", ".jsonl"})
 
 
@@ -50,14 +51,16 @@ def read_transcript(path: Path, note: Note) -> TranscriptSource:
 
 def is_timeline(path: Path) -> bool:
     """Whether a ``.jsonl`` file is the journal of a meeting: its first line is a record with a type."""
-    for line in read_text(path).splitlines():
-        if line.strip():
-            try:
-                value = json.loads(line)
-            except (ValueError, RecursionError):
-                return False
-            return isinstance(value, dict) and isinstance(value.get("type"), str) and "start_s" not in value
-    return False
+    try:
+        with path.open("rb") as file:
+            # A journal may be larger than memory; one record is not.
+            first = next(
+                (line for line in iter(lambda: file.readline(_MAX_RECORD), b"") if line.strip()), b""
+            )
+        value = json.loads(first)
+    except (OSError, ValueError, RecursionError):
+        return False
+    return isinstance(value, dict) and isinstance(value.get("type"), str) and "start_s" not in value
 
 
 def _json_lines(path: Path, text: str, note: Note) -> list[TextPiece]:

@@ -25,7 +25,10 @@ from contracts.packet import Codec
 from .media import PictureInfo, decoded, opened, picture_stream, zero_of
 from .streams import InputError, MediaPiece, Note
 
+_NAL_SLICE: Final = 1
 _NAL_IDR: Final = 5
+_NAL_SPS: Final = 7
+_NAL_PPS: Final = 8
 _SCAN_BYTES: Final = 256 * 1024 * 1024
 """How much of a file without an index is looked through before its H.264 is handed on."""
 _CUT_NS: Final = 2_000_000_000
@@ -157,6 +160,9 @@ class VideoSource:
         with opened(self.path) as container:
             stream, zero = picture_stream(container), zero_of(container)
             stream.codec_context.thread_count, stream.thread_type = 2, "AUTO"
+            if self.info.fps >= 2 * self.settings.max_fps:
+                # Pictures that no other one builds on would mostly be decoded to be dropped.
+                stream.codec_context.skip_frame = "NONREF"
             # AVI stores no presentation times; what is guessed for B-frames is out of order.
             decoding_times = container.format.name == "avi"
             for frame in decoded(container, stream, damaged):
@@ -295,38 +301,50 @@ def _streamable(path: Path, key_every_ns: int) -> bool:
         longest = max((after - before for before, after in itertools.pairwise(keys)), default=0)
         if indexed and longest > limit_s / time_base:
             return False
+        to_annex_b = BitStreamFilterContext("h264_mp4toannexb", stream)
         last_key: int | None = None
         last_pts: int | None = None
         read = 0
         try:
             for packet in container.demux(stream):
-                if packet.pts is None or not packet.size:
+                at, size, key = packet.pts, packet.size, packet.is_keyframe
+                if at is None or not size:
                     continue
-                if last_pts is not None and packet.pts <= last_pts:
+                if last_pts is not None and at <= last_pts:
                     return False
-                last_pts, read = packet.pts, read + packet.size
-                if packet.is_keyframe:
-                    last_key = packet.pts
-                elif last_key is None or packet.pts - last_key > limit_s / time_base:
+                # The filter takes the packet's bytes with it; it must see every packet.
+                if not all(_can_join(bytes(unit)) or not key for unit in to_annex_b.filter(packet)):
+                    return False
+                last_pts, read = at, read + size
+                if key:
+                    last_key = at
+                elif last_key is None or at - last_key > limit_s / time_base:
                     return False
                 if read > (_SCAN_BYTES >> 4 if indexed else _SCAN_BYTES):
                     break
-        except (av.FFmpegError, OSError):
-            return last_key is not None
+        except (av.FFmpegError, OSError, ValueError):
+            return False  # the decoder finds its way around damage better than a reader of bare packets
         return last_key is not None
 
 
+def _nal_kinds(unit: bytes) -> set[int]:
+    """Kinds of the NAL units of an Annex B access unit, up to and with its first slice."""
+    kinds: set[int] = set()
+    start = unit.find(b"\0\0\1")
+    while 0 <= start < len(unit) - 3 and not kinds & {_NAL_SLICE, _NAL_IDR}:
+        kinds.add(unit[start + 3] & 0x1F)
+        start = unit.find(b"\0\0\1", start + 3)
+    return kinds
+
+
 def _has_idr(payload: bytes) -> bool:
-    """Whether an Annex B access unit holds an IDR slice, from which decoding can begin."""
-    start = payload.find(b"\0\0\1")
-    while start >= 0 and start + 3 < len(payload):
-        kind = payload[start + 3] & 0x1F
-        if kind == _NAL_IDR:
-            return True
-        if kind == 1:
-            return False
-        start = payload.find(b"\0\0\1", start + 3)
-    return False
+    """Whether an access unit is a key frame from which decoding can begin."""
+    return _NAL_IDR in _nal_kinds(payload)
+
+
+def _can_join(payload: bytes) -> bool:
+    """Whether a reader can begin with this access unit: a key frame with its parameter sets before it."""
+    return {_NAL_IDR, _NAL_SPS, _NAL_PPS} <= _nal_kinds(payload)
 
 
 def _frame_ns(fps: float) -> int:
