@@ -49,8 +49,8 @@ def histories(draw: st.DrawFn, meeting: str = "m", generation: int = 1) -> list[
         name, section = draw(st.sampled_from("abc")), draw(st.sampled_from(SECTIONS))
         kind = draw(st.sampled_from(["put", "put", "put", "withdraw", "summary", "final"]))
         if kind == "put":
-            make = draw(st.sampled_from([ItemAdded, ItemChanged]))
-            events.append(make(**at, section=section, item=item(name, f"{name}{revision}", section)))
+            placed: Any = {"section": section, "item": item(name, f"{name}{revision}", section)}
+            events.append(ItemAdded(**at, **placed) if draw(st.booleans()) else ItemChanged(**at, **placed))
         elif kind == "withdraw":
             events.append(ItemWithdrawn(**at, section=section, item_id=name, reason="taken back"))
         elif kind == "summary":
@@ -158,6 +158,11 @@ def test_apply_says_whether_anything_was_new() -> None:
     assert isinstance(added, ItemAdded)
     assert fold.apply(added) == "applied"
     assert fold.apply(added) == "known"
+    ahead = examples.messages()["item_withdrawn"]
+    assert isinstance(ahead, ItemWithdrawn)
+    assert fold.apply(ahead) == "applied"
+    assert fold.apply(ahead) == "known"
+    assert fold.meetings[examples.MEETING].missing == (range(2, 3),)
     assert fold.meetings[examples.MEETING].action_items == (added.item,)
 
 
