@@ -11,6 +11,8 @@ from typing import Literal
 
 import pytest
 from confluent_kafka import Producer
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from rich.console import Console
 
 from contracts.base import Message
@@ -231,6 +233,19 @@ def test_what_cannot_be_read_changes_nothing(topic: str, value: bytes) -> None:
     assert view.feed(topic, value) == []
     assert view.feed(*log(Fence(run=1, shard=0))) == []
     assert view.meeting is None
+
+
+@settings(deadline=None, max_examples=40)
+@given(
+    st.permutations([*STORY, final(4), clock(), utterance("u9", 9, "More.", None)]),
+    st.integers(20, 150),
+    st.integers(6, 50),
+)
+def test_messages_in_any_order_can_be_shown(messages: list[Fed], width: int, height: int) -> None:
+    view = LiveView()
+    fed(view, [*messages, *messages])
+    assert view.finished or view.meeting is not None
+    assert len(drawn(view, width, height)) <= max(height, 8)
 
 
 HOSTILE = "\x1b[2J\x1b]0;owned\x07red\x1b[31m \u202eevil \x9b31m[bold red]x[/]"

@@ -6,6 +6,8 @@ import datetime as dt
 from dataclasses import replace
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from operators import claims
 from operators.evidence import spoken_span
@@ -338,3 +340,53 @@ def test_seconds_are_whole_milliseconds() -> None:
 def test_settings_that_make_no_sense_are_refused(settings: dict[str, float]) -> None:
     with pytest.raises(ValueError, match="got"):
         VerifySettings(**settings)  # type: ignore[arg-type]
+
+
+@st.composite
+def wild_items(draw: st.DrawFn) -> DraftItem:
+    """Items as a careless or hostile writer might make them."""
+    names = st.sampled_from(("Anna Berg", "Ben Okafor", "Carla Ruiz", "Nobody", "\u202e", ""))
+    words = st.sampled_from(("by Friday", "tomorrow", "next week", "\x00", ""))
+    word = st.sampled_from(
+        ("Send", "500", "seven", "flyers", "Henderson", "on", "Monday", "\u200b", "<b>", "Carla", "May")
+    )
+    quote = st.builds(Quote, st.sampled_from((*SAID, "nobody")), st.integers(-2, 60), st.integers(-2, 60))
+    return DraftItem(
+        id="a1",
+        kind=draw(st.sampled_from(("action_item", "decision", "open_question", "answered_question"))),
+        text=draw(st.one_of(st.text(max_size=40), st.lists(word, max_size=120).map(" ".join))),
+        confidence=draw(st.floats(-1, 2)),
+        owner=draw(st.one_of(st.none(), names)),
+        owner_external=draw(st.booleans()),
+        due=draw(st.one_of(st.none(), st.dates(dt.date(2026, 1, 1), dt.date(2026, 12, 31)))),
+        due_text=draw(st.one_of(st.none(), words)),
+        evidence=tuple(
+            draw(st.lists(st.one_of(quote, st.sampled_from(tuple(map(whole, SAID)))), max_size=4))
+        ),
+        withdrawn=False,
+        reasons=(),
+    )
+
+
+@settings(deadline=None, max_examples=150)
+@given(wild_items())
+def test_nothing_is_published_that_its_evidence_does_not_bear(wild: DraftItem) -> None:
+    verified = looked_at(wild)
+    if verified.verdict == "withheld":
+        assert verified.doubts
+        return
+    said = claims.Said(tuple(e.quote for e in verified.evidence), tuple(e.speaker for e in verified.evidence))
+    assert verified.evidence
+    assert all(any(e.quote in u.text for u in SAID.values()) for e in verified.evidence)
+    assert any(c.isalnum() for c in verified.text)
+    assert len(verified.text) <= 400
+    assert verified.text.isprintable()
+    assert not claims.unsupported_numbers(verified.text.rstrip("…"), said)
+    assert not claims.unsupported_dates(verified.text, said, verified.due)
+    assert verified.due is None or verified.due >= MEETING
+    assert verified.due is None or (verified.due_text and claims.occurs(verified.due_text, said))
+    assert (verified.verdict == "pass") <= all(met for _, met in verified.checks)
+    again = replace(
+        wild, text=verified.text, owner=verified.owner, due=verified.due, due_text=verified.due_text
+    )
+    assert not {"numbers_were_said", "dates_were_said", "owner_stated"} & failed(looked_at(again))
