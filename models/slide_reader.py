@@ -12,6 +12,7 @@ import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.resources import files
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -230,7 +231,21 @@ def _split_columns(lines: Sequence[TextLine]) -> tuple[list[TextLine], list[Text
 def _is_table(left: Sequence[TextLine], right: Sequence[TextLine]) -> bool:
     level = sum(any(_same_row(line.box, other.box) for other in left) for line in right)
     lengths = sorted(len(line.text) for line in (*left, *right))
-    return level >= 0.75 * len(right) and lengths[len(lengths) // 2] <= TABLE_CELL_CHARACTERS
+    if level < 0.75 * len(right) or lengths[len(lengths) // 2] > TABLE_CELL_CHARACTERS:
+        return False
+    # Lines that follow closely are wrapped text of one cell, unless they are columns of figures.
+    figures = sum(any(letter.isdigit() for letter in line.text) for line in right)
+    return _stands_apart(left) or _stands_apart(right) or figures >= 0.5 * len(right)
+
+
+def _stands_apart(lines: Sequence[TextLine]) -> bool:
+    """Whether the lines of a stripe are further apart than those of a paragraph."""
+    by_top = sorted(lines, key=lambda line: line.box[1])
+    gaps = sorted(
+        (below.box[1] - above.box[3]) / max(above.box[3] - above.box[1], 1e-6)
+        for above, below in pairwise(by_top)
+    )
+    return gaps[len(gaps) // 2] >= 0.5
 
 
 def _split_bands(lines: Sequence[TextLine]) -> tuple[list[TextLine], list[TextLine]] | None:

@@ -134,6 +134,22 @@ def test_table_is_read_row_by_row() -> None:
     assert order(lines) == ["Support", "2,500 euros", "Hosting", "1,500 euros"]
 
 
+def test_wrapped_cells_are_read_cell_by_cell() -> None:
+    lines = [
+        line("Any task idea", 0.1, 0.30, 0.3), line("Task you are on", 0.6, 0.30, 0.8),
+        line("with a note", 0.1, 0.35, 0.3), line("right now and", 0.6, 0.35, 0.8),
+        line("how to do it", 0.1, 0.40, 0.3), line("not before", 0.6, 0.40, 0.8),
+    ]  # fmt: skip
+    assert order(lines) == [
+        "Any task idea",
+        "with a note",
+        "how to do it",
+        "Task you are on",
+        "right now and",
+        "not before",
+    ]
+
+
 def test_order_does_not_depend_on_detection_order() -> None:
     lines = [line(f"line {i} of the text that is long", 0.1, 0.1 + i * 0.06, 0.7) for i in range(8)]
     assert order(lines[::-1]) == order(lines) == [each.text for each in lines]
