@@ -1,7 +1,8 @@
 """Publishes a room's streams to Kafka as devices would: each message when it could have been captured.
 
-One thread. Sound goes out when the last sample of its block would have been heard, a picture at its stamp.
-Stamps are PTP (TAI): the meeting's start plus the time in the file.
+One thread sends; video is read and coded ahead by another. Sound goes out when the last sample of its block
+would have been heard, a picture at its stamp. Stamps are PTP (TAI): the meeting's start plus the time in the
+file.
 """
 
 import datetime
@@ -29,7 +30,7 @@ from contracts.packet import ClockKind, Modality, Packet, encode
 from contracts.topics import Topic, TopicNames, compacted_key
 
 from .inputs import Room
-from .streams import Problem, StreamMessage, due_ns, merged
+from .streams import Problem, StreamMessage, due_ns, merged, read_ahead
 
 Speed = Literal["realtime", "max"] | float
 Stamp = Callable[[str, int], int]
@@ -178,7 +179,7 @@ class Publisher:
         streams = [stream for stream in room.streams if only is None or stream.modality in only]
         self._check_topics({topics.CONTROL, *(_TOPIC_OF[stream.modality] for stream in streams)})
         self._counts = _Counts(last_answer_ns=time.monotonic_ns())
-        messages = merged(streams)
+        messages = merged(streams, read_ahead)
         # Opening files and encoders takes its time: done before the meeting's clock starts.
         first = next(messages, None)
         begin_ns, begin_wall_ns = tai_now_ns() if start_ns is None else start_ns, time.monotonic_ns()

@@ -5,10 +5,12 @@ zero. A ``Stream`` puts pieces into a meeting: ids, sequence numbers, stamps on 
 """
 
 import heapq
+import queue
+import threading
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal, Protocol
+from typing import Final, Literal, Protocol
 
 import av
 
@@ -18,6 +20,8 @@ from contracts.packet import ClockKind, Codec, Modality, Packet, stream_name
 StreamMessage = Packet | TranscriptMessage | OcrMessage | EndOfStream
 Note = Callable[[str], None]
 """Takes one readable sentence about something that was found out while reading."""
+READ_AHEAD: Final = 60
+"""How many pictures are coded before their time: two seconds of them, some megabytes."""
 
 
 class InputError(Exception):
@@ -171,10 +175,50 @@ def due_ns(message: StreamMessage) -> int:
     return message.timestamp_ns + message.duration_ns
 
 
-def merged(streams: Iterable[Stream]) -> Iterator[tuple[Stream, StreamMessage]]:
+def read_ahead(stream: Stream) -> Iterator[StreamMessage]:
+    """A stream's messages, video read by a thread of its own up to ``READ_AHEAD`` pictures early.
+
+    Coding one picture takes longer than a block of sound may be late. The coders let other threads run.
+    """
+    if stream.modality is not Modality.VIDEO:
+        yield from stream.packets()
+        return
+    ready: queue.Queue[StreamMessage | BaseException | None] = queue.Queue(READ_AHEAD)
+    over = threading.Event()
+
+    def offered(item: StreamMessage | BaseException | None) -> bool:
+        while not over.is_set():
+            try:
+                ready.put(item, timeout=0.1)
+                return True
+            except queue.Full:
+                continue
+        return False
+
+    def read() -> None:
+        try:
+            if all(offered(message) for message in stream.packets()):
+                offered(None)
+        except BaseException as error:
+            offered(error)
+
+    threading.Thread(target=read, name=f"read {stream.name}", daemon=True).start()
+    try:
+        while (item := ready.get()) is not None:
+            if isinstance(item, BaseException):
+                raise item
+            yield item
+    finally:
+        over.set()
+
+
+def merged(
+    streams: Iterable[Stream], read: Callable[[Stream], Iterator[StreamMessage]] | None = None
+) -> Iterator[tuple[Stream, StreamMessage]]:
     """Messages of several streams in the order in which devices would have sent them.
 
-    Ties keep the order of the streams; within a stream the order never changes.
+    Ties keep the order of the streams; within a stream the order never changes. ``read`` is how a stream
+    is read, ``Stream.packets`` where it is None.
     """
     heap: list[tuple[int, int, StreamMessage, Stream, Iterator[StreamMessage]]] = []
 
@@ -185,7 +229,7 @@ def merged(streams: Iterable[Stream]) -> Iterator[tuple[Stream, StreamMessage]]:
             heapq.heappush(heap, (max(floor_ns, due_ns(message)), index, message, stream, messages))
 
     for index, stream in enumerate(streams):
-        push(index, -(2**63), stream, stream.packets())
+        push(index, -(2**63), stream, stream.packets() if read is None else read(stream))
     while heap:
         due, index, message, stream, messages = heapq.heappop(heap)
         yield stream, message

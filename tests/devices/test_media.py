@@ -44,8 +44,12 @@ def write_media(
     gop: int = 25,
     b_frames: int = 0,
     seconds: float = 2.0,
+    sweep: bool = False,
 ) -> Path:
-    """A file with a chirp at 48 kHz and pictures of rising brightness at ``stamps_s`` (25 a second)."""
+    """A file with a chirp at 48 kHz and pictures at ``stamps_s`` (25 a second).
+
+    Each picture is brighter than the one before, or with ``sweep`` brightens from left to right.
+    """
     with av.open(str(path), "w") as container:
         packets: list[Any] = []
         if video is not None:
@@ -59,6 +63,8 @@ def write_media(
             picture.gop_size, picture.max_b_frames = gop, b_frames
             for number, stamp_s in enumerate(stamps_s or [n / 25 for n in range(round(seconds * 25))]):
                 pixels = np.full((size[1], size[0], 3), 20 + number * 3 % 200, np.uint8)
+                if sweep:
+                    pixels[:] = np.linspace(0, 255, size[0]).astype(np.uint8)[:, np.newaxis]
                 frame = av.VideoFrame.from_ndarray(pixels, format="rgb24")
                 frame.pts, frame.time_base = round(stamp_s * ticks), Fraction(1, ticks)
                 packets.extend(picture.encode(frame))
@@ -299,6 +305,24 @@ def test_large_fast_and_portrait_video_is_made_fit(tmp_path: Path) -> None:
     assert 55 <= len(messages_of(fast, Modality.VIDEO)) <= 61
     odd = write_media(tmp_path / "odd.avi", video="mjpeg", size=(322, 241), seconds=0.2)
     assert {(p.width, p.height) for p in messages_of(odd, Modality.VIDEO)} == {(322, 240)}
+
+
+def test_a_telephone_held_upright(tmp_path: Path) -> None:
+    path = write_media(
+        tmp_path / "phone.mp4", video="mjpeg", size=(320, 240), stamps_s=[0.0, 0.5], sweep=True
+    )
+    data = bytearray(path.read_bytes())
+    # The matrix of the track header: shown a quarter turn clockwise.
+    matrix = data.index(b"tkhd") + 4 + 40
+    quarter = (0, 1 << 16, 0, -1 << 16, 0, 0, 240 << 16, 0, 1 << 30)
+    data[matrix : matrix + 36] = b"".join(value.to_bytes(4, "big", signed=True) for value in quarter)
+    path.write_bytes(data)
+    packets = messages_of(path, Modality.VIDEO, InputSettings(video=VideoSettings("jpeg")))
+    assert {(p.width, p.height) for p in packets} == {(240, 320)}
+    picture = cv2.imdecode(np.frombuffer(packets[0].payload, np.uint8), cv2.IMREAD_GRAYSCALE)
+    assert picture is not None
+    # What was dark on the left is dark at the top.
+    assert picture[:20].mean() < 40 and picture[-20:].mean() > 200 and abs(picture[:, :20].mean() - 127) < 20
 
 
 def test_one_picture_a_second_and_moving_gifs(tmp_path: Path) -> None:
