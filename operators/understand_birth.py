@@ -9,6 +9,7 @@ from operators.compose import question_text, says_little, sentence, task_tokens,
 from operators.language.dates import DuePhrase
 from operators.language.rules import Hit, piece_named
 from operators.language.text import Clause, Token, stems
+from operators.language.words import words_in
 from operators.understand_hear import Heard, HeardClause
 from operators.understand_state import Claim, Draft, Due, State, piece_of
 from operators.understand_types import Family
@@ -18,7 +19,7 @@ TASK_VERB = re.compile(rf"(?:{piece_named('TASK_VERB')})\\b")
 """Verbs of work; after *I will* they weigh more than others."""
 DUE_BONUS = 0.25
 LEAD_BONUS = 0.12
-GUARDS = {"past": 0.5, "hypothetical": 0.5, "reported": 0.5, "joke": 0.6}
+GUARDS = {"habit": 0.5, "past": 0.5, "hypothetical": 0.5, "reported": 0.5, "joke": 0.6}
 
 
 def births(heard: Heard, state: State) -> tuple[Draft, ...]:
@@ -106,9 +107,14 @@ def _deadline(dues: tuple[DuePhrase, ...]) -> DuePhrase:
     return min(dues, key=lambda d: (not d.sets_deadline, d.kind in ("vague", "clock"), d.first))
 
 
-def said_due(heard: Heard, place: int) -> Due | None:
-    """The due date stated in or beside a clause, with the words as they were said."""
+def said_due(heard: Heard, place: int, last: bool = False) -> Due | None:
+    """The due date stated in or beside a clause, with the words as they were said.
+
+    ``last`` takes the last phrase of the clause, as in *Friday is too early, make it Tuesday*.
+    """
     found = _due_near(heard, place)
+    if found is not None and last and heard.clauses[place].dues:
+        found = (heard.clauses[place].clause, heard.clauses[place].dues[-1])
     if found is None:
         return None
     clause, phrase = found
@@ -203,6 +209,14 @@ def _worded(
     text = sentence(tokens)
     known = stems(" ".join(t.low for t in tokens if not t.person))
     if not says_little(tokens):
+        if (
+            ahead
+            and len(ahead) <= 6
+            and ahead[0].low in _DETERMINERS
+            and heard.clauses[place].signals & _NAMES_FIRST
+        ):
+            about = stems(" ".join(t.low for t in ahead if not t.person))
+            return (with_antecedent(text, ahead), known | about, heard) if about else (text, known, None)
         return text, known, None
     topic = stems(" ".join(t.low for t in ahead if not t.person))
     if topic:
@@ -218,6 +232,11 @@ def _worded(
             if len(clause.clause.stems) >= 2 or (clause.clause.stems and clause.signals & {"ask", "need"}):
                 return with_antecedent(text, clause.clause.tokens), known | clause.clause.stems, other
     return text, known, None
+
+
+_DETERMINERS = words_in("the our my your this that these those his her their")
+_NAMES_FIRST = frozenset(("need", "group"))
+"""Signals before which speakers often name the matter first (*the old chairs, somebody must ...*)."""
 
 
 def leads(heard: Heard, state: State) -> bool:
@@ -261,6 +280,8 @@ def _decision(heard: Heard, place: int, state: State) -> Draft | None:
         return None
     best = max(hits, key=lambda h: h.rule.strength)
     against, guards = guard_weight(clause)
+    if "habit" in clause.signals:
+        against -= GUARDS["habit"]
     support = best.rule.strength - against + 0.08 * (len(hits) - 1)
     reasons = [h.rule.name for h in hits] + list(guards)
     if len(clause.clause.stems) <= 1 and place > 0 and len(heard.clauses[place - 1].clause.stems) >= 2:

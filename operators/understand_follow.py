@@ -50,7 +50,12 @@ def _refuse(heard: Heard, drafts: list[Draft]) -> None:
         age = heard.index - draft.last_index
         if age > 2:
             break
-        if draft.family != "action" or draft.speaker == heard.spoken.speaker or draft.accepted:
+        if draft.speaker == heard.spoken.speaker or draft.accepted:
+            continue
+        if draft.family == "decision" and draft.mode == "propose" and not draft.agreed:
+            drafts[place] = draft.grown(-0.6, "refused", mode="refused")
+            return
+        if draft.family != "action":
             continue
         if draft.claim.kind == "self":
             drafts[place] = draft.grown(-0.8, "refused", mode="refused")
@@ -116,7 +121,13 @@ def _for_me(draft: Draft, me: str | None) -> bool:
 
 def _agree(heard: Heard, drafts: list[Draft], state: State) -> None:
     first = heard.clauses[0]
-    if "agree" not in first.signals or "refuse" in first.signals or first.clause.question_mark:
+    agrees = any("agree" in c.signals for c in heard.clauses[:2])
+    if "refuse" in first.signals or first.clause.question_mark:
+        return
+    if first.signals & {"decide", "propose", "ask"} and first.clause.stems and heard.words > 4:
+        return
+    said = frozenset().union(*(c.clause.stems for c in heard.clauses))
+    if not agrees and not (said and heard.words <= 8):
         return
     who = heard.spoken.speaker or "?"
     for place in range(len(drafts) - 1, -1, -1):
@@ -124,6 +135,9 @@ def _agree(heard: Heard, drafts: list[Draft], state: State) -> None:
         if heard.index - draft.first_index > 12:
             break
         if draft.family != "decision" or draft.speaker == heard.spoken.speaker or who in draft.agreed:
+            continue
+        echoed = len(said & draft.stems) >= 0.6 * len(said) if said and heard.words <= 8 else False
+        if not agrees and not echoed:
             continue
         if heard.index - draft.last_index <= AGREE_REACH and len(draft.agreed) < 3:
             proof = piece(heard) if len(draft.agreed) < 2 else None
@@ -341,12 +355,17 @@ def correct(heard: Heard, drafts: list[Draft], state: State, look_back: int) -> 
         for number in sorted(timed, key=lambda i: ("correct" not in heard.clauses[i].signals, -i)):
             clause = heard.clauses[number]
             new = len(clause.clause.stems - draft.stems - _TIME_STEMS)
-            if not mine or new > 2 or (clause.signals & {"past", "reported", "hypothetical"}):
+            if (
+                not mine
+                or new > 2
+                or (new and clause.signals & {"group", "request", "assign", "need"})
+                or (clause.signals & {"past", "reported", "hypothetical"})
+            ):
                 continue
             if clause.signals & {"correct"} and (
                 age <= 3 or (age <= 10 * look_back and shared(every, draft.stems))
             ):
-                due = said_due(heard, number)
+                due = said_due(heard, number, last=True)
                 drafts[place] = draft.grown(0.05, "date changed", piece(heard, 2.0), due=due or draft.due)
                 return True
             if age <= 2 and heard.words <= 10:

@@ -159,7 +159,7 @@ def _expected_name(tokens: list[Token], index: int, roster: Roster) -> Mention |
 def _outside_name(tokens: list[Token], index: int) -> bool:
     """A capital inside a sentence, alone, no article before it: somebody who is not on the list."""
     if index == 0 or tokens[index - 1].ends_clause:
-        return False
+        return _takes_on_work(tokens, index)
     token = tokens[index]
     low = expand(token.text).split()[0]
     if not token.text[0].isupper() or len(low) < 3 or low in STOP or low in _NO_NAMES or token.text.isupper():
@@ -174,6 +174,22 @@ def _outside_name(tokens: list[Token], index: int) -> bool:
         (after and after.text[0].isupper() and after.low not in ("i", "i'll", "i'm"))
         or (not token.text.isascii() and not token.text.isalpha())
     )
+
+
+def _takes_on_work(tokens: list[Token], index: int) -> bool:
+    """A capital at the start of a sentence is a name only where work follows (*Pavel will count ...*)."""
+    word = tokens[index].text
+    if not word[0].isupper() or word.isupper() or len(word) < 3 or tokens[index].ends_clause:
+        return False
+    low = expand(word).split()[0]
+    rest = " ".join(expand(t.text) for t in tokens[index + 1 : index + 7])
+    return low not in STOP and low not in _NO_NAMES and bool(_WORK_FOLLOWS.match(rest))
+
+
+_WORK_FOLLOWS = re.compile(
+    r"(?:will|is going to|shall|has to|is to) (?!be\b|have|love|like|hate|never|not\b|know|think|see|come|go\b|want|need|"
+    r"say|grumble|complain|laugh|understand)[a-z]+"
+)
 
 
 def _called(

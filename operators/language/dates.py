@@ -158,7 +158,7 @@ def due_phrases(norm: str) -> tuple[DuePhrase, ...]:
         found.append(DuePhrase(match.start(), match.end(), kind, match.group(), match.group("prep")))
     for match in _FIND_CLOCK.finditer(norm):
         if not any(f.first < match.end() and match.start() < f.last for f in found):
-            if norm[match.end() :].startswith((" and ", " percent", " per ")):
+            if norm[match.end() :].startswith((" and a half", " percent", " per ")):
                 continue
             prep = match.group().split()[0]
             found.append(DuePhrase(match.start(), match.end(), "clock", match.group(), prep))

@@ -24,7 +24,7 @@ MAX_CLAUSE_CHARACTERS = 1200
 SIGNALS = words_in("""
     commit promise offer request assign need group decide propose agree accept refuse withdraw
     unknown ask rhetorical hypothetical past reported joke correct solved handover acknowledge
-    momentary unowned settle approve
+    momentary unowned settle approve habit
 """)
 
 
