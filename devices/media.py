@@ -48,7 +48,7 @@ MAX_PIXELS: Final = 8192 * 8192
 _OPUS_RATES: Final = (48_000, 24_000, 16_000, 12_000, 8_000)
 _JUMP_S: Final = 0.05
 """A stamp this far from the running sample count is a gap or an overlap, not rounding."""
-_RESET_S: Final = 12 * 3600
+_RESET_S: Final = 4 * 3600
 """A jump this large, or one back of more than a second, is a restarted counter: time goes on without it."""
 _CUT_S: Final = 1.0
 
@@ -146,8 +146,8 @@ def probe(path: Path) -> MediaInfo:
     notes: list[str] = []
     with opened(path) as container:
         length, recorded = container.duration, _recording_day(container.metadata)
-        sounds = [s for s in container.streams.audio if s.codec_context is not None]
-        pictures = [s for s in container.streams.video if not s.disposition & Disposition.attached_pic]
+        sounds = sound_streams(container)
+        pictures = picture_streams(container)
     if len(sounds) > 1:
         notes.append(f"has {len(sounds)} sound tracks; the first is read")
     if len(pictures) > 1:
@@ -165,7 +165,7 @@ def probe(path: Path) -> MediaInfo:
 
 def _probe_sound(path: Path) -> SoundInfo | None:
     with opened(path) as container:
-        for frame in decoded(container, container.streams.audio[0], []):
+        for frame in decoded(container, sound_streams(container)[0], []):
             if isinstance(frame, av.AudioFrame) and frame.samples and frame.sample_rate:
                 names = {channel.name for channel in frame.layout.channels}
                 return SoundInfo(frame.sample_rate, frame.layout.nb_channels, "LFE" in names)
@@ -174,7 +174,7 @@ def _probe_sound(path: Path) -> SoundInfo | None:
 
 def _probe_picture(path: Path) -> PictureInfo | None:
     with opened(path) as container:
-        stream = picture_stream(container)
+        stream = picture_streams(container)[0]
         if stream.codec_context.width * stream.codec_context.height > MAX_PIXELS:
             return None
         rate = stream.average_rate
@@ -187,9 +187,36 @@ def _probe_picture(path: Path) -> PictureInfo | None:
     return None
 
 
-def picture_stream(container: av.container.InputContainer) -> av.VideoStream:
-    """The first video stream that is no cover picture."""
-    return next(s for s in container.streams.video if not s.disposition & Disposition.attached_pic)
+def picture_streams(container: av.container.InputContainer) -> list[av.VideoStream]:
+    """Video streams that a decoder is there for and that are no cover picture."""
+    return [
+        stream
+        for stream in container.streams.video
+        if stream.codec_context is not None and not stream.disposition & Disposition.attached_pic
+    ]
+
+
+def sound_streams(container: av.container.InputContainer) -> list[av.AudioStream]:
+    """Sound streams that a decoder is there for."""
+    return [stream for stream in container.streams.audio if stream.codec_context is not None]
+
+
+class SteadyTime:
+    """Stamps of a stream, going on evenly where the counter behind them starts again."""
+
+    def __init__(self, usual_ns: int) -> None:
+        self._usual_ns = usual_ns
+        self._base_ns = 0
+        self._last_ns: int | None = None
+
+    def __call__(self, stamp_ns: int) -> int:
+        """The stamp in ns, moved by all restarts so far."""
+        at_ns = stamp_ns + self._base_ns
+        if self._last_ns is not None and not -(10**9) < at_ns - self._last_ns < _RESET_S * 10**9:
+            self._base_ns += self._last_ns + self._usual_ns - at_ns
+            at_ns = self._last_ns + self._usual_ns
+        self._last_ns = at_ns if self._last_ns is None else max(at_ns, self._last_ns)
+        return at_ns
 
 
 def zero_of(container: av.container.InputContainer) -> Fraction:
@@ -325,7 +352,7 @@ class SoundSource:
         """Position and samples at the recorded rate, without overlaps."""
         rate = self.info.rate_hz
         with opened(self.path) as container:
-            stream, zero = container.streams.audio[0], zero_of(container)
+            stream, zero = sound_streams(container)[0], zero_of(container)
             convert = _Converter(rate, self.channels, self.info.surround and not self.keep_channels)
             expected: int | None = None
             base = Fraction(0)

@@ -14,13 +14,11 @@ from pathlib import Path
 from typing import Final
 
 import av
-import cv2
-import numpy as np
 
 from contracts.packet import Codec
 
 from .streams import InputError, MediaPiece, Note
-from .video import VideoSettings, jpeg_of
+from .video import VideoSettings, jpeg_of, upright
 
 PICTURE_SUFFIXES: Final = frozenset({".png", ".jpg", ".jpeg", ".webp", ".bmp", ".tif", ".tiff"})
 MAX_FILE_BYTES: Final = 64 * 1024 * 1024
@@ -99,22 +97,18 @@ class PictureSource:
         try:
             if path.stat().st_size > MAX_FILE_BYTES:
                 raise InputError(path, f"a picture file above {MAX_FILE_BYTES >> 20} MiB")
-            data = path.read_bytes()
             with av.open(str(path), options={"protocol_whitelist": "file"}) as container:
-                context = container.streams.video[0].codec_context
-                width, height = context.width, context.height
-        except (av.FFmpegError, OSError, IndexError, ValueError) as error:
+                stream = container.streams.video[0]
+                width, height = stream.codec_context.width, stream.codec_context.height
+                if width * height > MAX_PIXELS:
+                    raise InputError(path, f"a picture of {width} x {height} is too large")
+                frame = next(container.decode(stream))
+                frame = upright(frame, int(frame.rotation))
+        except (av.FFmpegError, OSError, IndexError, AttributeError, StopIteration, ValueError) as error:
             raise InputError(path, "damaged or no picture") from error
-        if width * height > MAX_PIXELS:
-            raise InputError(path, f"a picture of {width} x {height} is too large")
-        pixels = cv2.imdecode(np.frombuffer(data, np.uint8), cv2.IMREAD_COLOR) if data else None
-        if pixels is None:
-            raise InputError(path, "damaged or no picture")
-        height, width = pixels.shape[:2]
-        size = self.settings.fitted(width, height)
-        if size != (width, height):
-            pixels = cv2.resize(pixels, size, interpolation=cv2.INTER_AREA)
-        return jpeg_of(pixels, self.settings.jpeg_quality), size[0], size[1]
+        size = self.settings.fitted(frame.width, frame.height)
+        pixels = frame.to_ndarray(format="bgr24", width=size[0], height=size[1], interpolation="AREA")
+        return jpeg_of(pixels, self.settings.jpeg_quality), *size
 
 
 def is_picture_folder(path: Path) -> bool:

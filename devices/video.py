@@ -22,7 +22,7 @@ from av.video.frame import PictureType
 
 from contracts.packet import Codec
 
-from .media import PictureInfo, decoded, opened, picture_stream, zero_of
+from .media import PictureInfo, SteadyTime, decoded, opened, picture_streams, zero_of
 from .streams import InputError, MediaPiece, Note
 
 _NAL_SLICE: Final = 1
@@ -110,9 +110,10 @@ class VideoSource:
 
     def _handed_through(self, note: Note) -> Iterator[MediaPiece]:
         with opened(self.path) as container:
-            stream, zero = picture_stream(container), zero_of(container)
+            stream, zero = picture_streams(container)[0], zero_of(container)
             to_annex_b = BitStreamFilterContext("h264_mp4toannexb", stream)
             usual_ns = _frame_ns(self.info.fps)
+            steady = SteadyTime(usual_ns)
             began, last_ns = False, -1
             packets = container.demux(stream)
             while True:
@@ -136,7 +137,7 @@ class VideoSource:
                     began = began or key
                     if not began or unit.pts is None or unit.time_base is None:
                         continue  # nothing can be decoded before the first key frame
-                    at_ns = _nanoseconds(unit.pts * unit.time_base - zero)
+                    at_ns = steady(_nanoseconds(unit.pts * unit.time_base - zero))
                     if at_ns <= last_ns:
                         continue
                     last_ns = at_ns
@@ -155,10 +156,11 @@ class VideoSource:
     def _pictures(self, note: Note) -> Iterator[Picture]:
         """Pictures by rising time, at most ``max_fps`` a second, the first one never before zero."""
         spacing_ns, usual_ns = round(10**9 / self.settings.max_fps * 0.9), _frame_ns(self.info.fps)
+        steady = SteadyTime(usual_ns)
         damaged: list[int] = []
         last_ns: int | None = None
         with opened(self.path) as container:
-            stream, zero = picture_stream(container), zero_of(container)
+            stream, zero = picture_streams(container)[0], zero_of(container)
             stream.codec_context.thread_count, stream.thread_type = 2, "AUTO"
             if self.info.fps >= 2 * self.settings.max_fps:
                 # Pictures that no other one builds on would mostly be decoded to be dropped.
@@ -170,7 +172,7 @@ class VideoSource:
                     continue
                 stamp = frame.dts if decoding_times else frame.pts
                 if stamp is not None and frame.time_base is not None:
-                    at_ns = max(0, _nanoseconds(stamp * frame.time_base - zero))
+                    at_ns = max(0, steady(_nanoseconds(stamp * frame.time_base - zero)))
                 else:
                     at_ns = 0 if last_ns is None else last_ns + usual_ns
                 if last_ns is None or at_ns - last_ns >= spacing_ns:
@@ -200,7 +202,7 @@ class Encoder:
     def encode(self, picture: Picture) -> Iterator[MediaPiece]:
         """Units up to the one before ``picture``, whose own length only the next one tells."""
         yield from self._until(picture.at_ns)
-        frame = _upright(picture.frame, self._rotation)
+        frame = upright(picture.frame, self._rotation)
         width, height = self._settings.fitted(frame.width, frame.height)
         same = (frame.width, frame.height, frame.format.name) == (width, height, "yuv420p")
         self._held = Picture(picture.at_ns, frame if same else _scaled(frame, width, height))
@@ -276,7 +278,8 @@ def jpeg_of(pixels: npt.ArrayLike, quality: int) -> bytes:
     return bytes(data.tobytes())
 
 
-def _upright(frame: av.VideoFrame, rotation: int) -> av.VideoFrame:
+def upright(frame: av.VideoFrame, rotation: int) -> av.VideoFrame:
+    """The frame turned counter-clockwise by ``rotation`` degrees, in quarter turns."""
     turns = rotation % 360 // 90
     if turns == 0:
         return frame
@@ -292,7 +295,7 @@ def _streamable(path: Path, key_every_ns: int) -> bool:
     """Whether key frames are near enough and stamps rise; the index answers, else the packets do."""
     limit_s = Fraction(key_every_ns, 10**9) * Fraction(101, 100)
     with opened(path) as container:
-        stream = picture_stream(container)
+        stream = picture_streams(container)[0]
         time_base = stream.time_base or Fraction(1, 90_000)
         if stream.codec_context.has_b_frames:
             return False
