@@ -118,6 +118,11 @@ class _Known:
     waiting: list[int] = field(default_factory=list)
     tries: int = 1
     asked: bool = True
+    packed: bytes = b""
+
+    def __post_init__(self) -> None:
+        # Once, not at each snapshot: a remembered picture never changes.
+        self.packed = self.packed or _pack(self.luma)
 
 
 class SlideWatcher:
@@ -342,7 +347,7 @@ def _known_state(entry: _Known) -> list[Any]:
     lines = None
     if entry.lines is not None:
         lines = [[line.text, list(line.box), line.confidence] for line in entry.lines]
-    return [_pack(entry.luma), entry.frame_ns, lines, list(entry.waiting), entry.tries, entry.asked]
+    return [entry.packed, entry.frame_ns, lines, list(entry.waiting), entry.tries, entry.asked]
 
 
 def _known_from(state: list[Any]) -> _Known:
@@ -351,7 +356,7 @@ def _known_from(state: list[Any]) -> _Known:
     if lines is not None:
         restored = tuple(TextLine(text, (box[0], box[1], box[2], box[3]), confidence)
                          for text, box, confidence in lines)  # fmt: skip
-    return _Known(_unpack(luma), frame_ns, restored, list(waiting), tries, asked)
+    return _Known(_unpack(luma), frame_ns, restored, list(waiting), tries, asked, packed=luma)
 
 
 def _thumb(luma: Luma) -> Thumb:
