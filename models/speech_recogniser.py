@@ -10,7 +10,7 @@ the hotwords.
 """
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from models.speech_hotwords import Word, doubtful, reconcile
-from models.speech_text import Evidence, collapse_loop, compression_ratio, degenerate, phantom
+from models.speech_text import Evidence, collapse_loop, compression_ratio, degenerate, phantom, shorten_drawl
 
 SAMPLE_RATE_HZ = 16_000
 """The only rate the weights understand."""
@@ -281,6 +281,7 @@ def _judge(
     """Fold what is left of loops and hold back what nobody said."""
     kept = collapse_loop([word.text for word in words])
     words = tuple(words[index] for index in kept)
+    words = tuple(replace(word, text=shorten_drawl(word.text)) for word in words)
     text = " ".join(word.text for word in words)
     ratio = compression_ratio(hypothesis.text)
     evidence = Evidence(

@@ -126,6 +126,11 @@ def collapse_loop(words: list[str]) -> list[int]:
     return kept
 
 
+def shorten_drawl(word: str) -> str:
+    """A letter said on and on ("Mmmmmmmm") is written twice."""
+    return re.sub(r"([A-Za-z])\1{3,}", r"\1\1", word)
+
+
 def phantom(text: str, evidence: Evidence) -> str:
     """Why this text is held to be invented, or an empty string."""
     words = normalised(text)

@@ -172,36 +172,36 @@ class Seats:
         40 if only this microphone hears anything, None if none does. Also learns from the frame.
         """
         own = self.microphones[microphone]
-        audible = level.level_db > own.floor_db + self.settings.audible_above_floor_db
+        span = level.start_ns - self.settings.reverberation_ns, level.start_ns + FRAME_NS
+        # The same look-back on both sides: between syllables every microphone hears the room only, and the
+        # comparison would be one of echoes.
+        recent = own.loudest(*span)
+        own_db = level.level_db if recent is None else max(level.level_db, recent.level_db)
+        audible = own_db > own.floor_db + self.settings.audible_above_floor_db
         margin: float | None = 40.0 if audible else None
         loudest_other = -200.0
         heard: list[tuple[str, Level]] = []
         for other, history in self.microphones.items():
             if other == microphone:
                 continue
-            found = history.loudest(
-                level.start_ns - self.settings.reverberation_ns, level.start_ns + FRAME_NS
-            )
+            found = history.loudest(*span)
             if found is None:
                 continue
             heard.append((other, found))
             loudest_other = max(loudest_other, found.level_db)
             if found.level_db > history.floor_db + self.settings.audible_above_floor_db:
-                above = level.level_db - found.level_db - self._leak_db(other, microphone)
+                above = own_db - found.level_db - self._leak_db(other, microphone)
                 margin = above if margin is None else min(margin, above)
-        if (
-            audible
-            and level.level_db >= loudest_other
-            and level.probability >= self.settings.learn_probability
-        ):
-            self._learn(microphone, level, heard)
+        sure = level.probability >= self.settings.learn_probability
+        if audible and sure and own_db >= loudest_other:
+            self._learn(microphone, own_db, heard)
         return margin
 
-    def _learn(self, microphone: str, level: Level, heard: list[tuple[str, Level]]) -> None:
+    def _learn(self, microphone: str, level_db: float, heard: list[tuple[str, Level]]) -> None:
         """Take in a frame in which this microphone is the loudest; in others a third person may be speaking."""
         for other, found in heard:
             first, second = sorted((microphone, other))
-            difference = found.level_db - level.level_db
+            difference = found.level_db - level_db
             self._pair(first, second).learn(difference if first == microphone else -difference)
 
     def _pair(self, first: str, second: str) -> PairBalance:

@@ -1,0 +1,112 @@
+"""Loops, phantoms and hotwords, without any weights."""
+
+import pytest
+
+from models.speech_hotwords import Word, doubtful, reconcile
+from models.speech_text import Evidence, collapse_loop, compression_ratio, degenerate, phantom, shorten_drawl
+
+
+def evidence(**changes: float) -> Evidence:
+    values = {
+        "duration_s": 1.5,
+        "level_dbfs": -25.0,
+        "no_speech_probability": 0.05,
+        "average_log_probability": -0.3,
+        "word_probability": 0.9,
+        "compression_ratio": 1.0,
+    }
+    return Evidence(**{**values, **changes})
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds", "loop"),
+    [
+        ("Good morning, everyone.", 1.5, False),
+        ("No, no, no, no.", 1.5, False),
+        ("Yeah. Yeah. Yeah.", 1.5, False),
+        ("ask what you can do. Ask what you can do. Ask what you can do. Ask what", 3.0, True),
+        ("okay okay okay okay okay okay", 3.0, True),
+        ("one two three four five six seven eight nine ten eleven", 0.6, True),
+        ("", 1.0, False),
+    ],
+)
+def test_degenerate(text: str, seconds: float, loop: bool) -> None:
+    assert degenerate(text, seconds) is loop
+
+
+def test_a_loop_is_folded_to_one_turn() -> None:
+    words = "I will go. I will go. I will go. Then home".split()
+    assert [words[i] for i in collapse_loop(words)] == ["I", "will", "go.", "Then", "home"]
+    honest = "no no no not at all at all".split()
+    assert collapse_loop(honest) == list(range(len(honest)))
+
+
+def test_compression_ratio_grows_with_repetition() -> None:
+    assert compression_ratio("") == 0.0
+    assert compression_ratio("all work and no play " * 12) > 2.4 > compression_ratio("all work and no play")
+
+
+def test_a_phantom_phrase_needs_weak_sound() -> None:
+    assert phantom("Thank you.", evidence()) == ""
+    assert phantom("Thank you.", evidence(no_speech_probability=0.5)) == "phantom phrase"
+    assert phantom("Thank you.", evidence(word_probability=0.3)) == "phantom phrase"
+    assert phantom("We ship on Friday.", evidence(no_speech_probability=0.5)) == ""
+
+
+def test_weak_evidence_alone_is_enough_when_it_is_weak_enough() -> None:
+    assert phantom("We ship on Friday.", evidence(no_speech_probability=0.9, word_probability=0.3)) == "no speech"
+    assert phantom("We ship on Friday.", evidence(word_probability=0.1)) == "too unsure"
+    assert phantom("We ship on Friday.", evidence(level_dbfs=-90.0)) == "digital silence"
+    assert phantom(". . .", evidence()) == "no words"
+    assert phantom("", evidence()) == ""
+
+
+def test_drawl() -> None:
+    assert shorten_drawl("Mmmmmmmmm.") == "Mmm."
+    assert shorten_drawl("Well") == "Well"
+
+
+def heard(*words: tuple[str, float]) -> tuple[Word, ...]:
+    return tuple(Word(i * 0.3, i * 0.3 + 0.3, text, probability) for i, (text, probability) in enumerate(words))
+
+
+def text(words: tuple[Word, ...]) -> str:
+    return " ".join(word.text for word in words)
+
+
+def test_a_sure_hotword_needs_no_second_look() -> None:
+    assert not doubtful(heard(("Ben,", 0.9), ("hello", 0.2)), ("Ben",))
+    assert doubtful(heard(("Ben,", 0.3)), ("Ben",))
+    assert not doubtful(heard(("then", 0.3)), ("Ben",))
+
+
+def test_a_hotword_without_support_gives_way_to_what_was_heard() -> None:
+    prompted = heard(("no", 0.9), ("party,", 0.9), ("Ben.", 0.31))
+    plain = heard(("no", 0.9), ("party", 0.9), ("then.", 0.68))
+    assert text(reconcile(prompted, plain, ("Ben",))) == "no party, then."
+
+
+def test_a_hotword_with_support_stays() -> None:
+    prompted = heard(("Ben,", 0.37), ("how", 0.9))
+    plain = heard(("Then", 0.27), ("how", 0.9))
+    assert text(reconcile(prompted, plain, ("Ben",))) == "Ben, how"
+
+
+def test_spelling_alone_is_the_hotwords_to_say() -> None:
+    prompted = heard(("the", 0.9), ("Brightwater", 0.39), ("files", 0.9))
+    plain = heard(("the", 0.9), ("bright", 0.59), ("water", 0.98), ("files", 0.9))
+    assert text(reconcile(prompted, plain, ("Brightwater import",))) == "the Brightwater files"
+
+
+def test_a_hotword_out_of_nothing_must_be_probable() -> None:
+    plain = heard(("for", 0.9), ("people", 0.9))
+    weak = heard(("Ben,", 0.1), ("for", 0.9), ("people", 0.9))
+    strong = heard(("Ben,", 0.7), ("for", 0.9), ("people", 0.9))
+    assert text(reconcile(weak, plain, ("Ben",))) == "for people"
+    assert text(reconcile(strong, plain, ("Ben",))) == "Ben, for people"
+
+
+def test_other_differences_follow_the_prompted_reading() -> None:
+    prompted = heard(("I", 0.9), ("suggest", 0.9), ("Thursday", 0.5))
+    plain = heard(("I", 0.9), ("suggest", 0.9), ("verzley", 0.5))
+    assert text(reconcile(prompted, plain, ("Ben",))) == "I suggest Thursday"
