@@ -88,6 +88,8 @@ def _span(tokens: tuple[Token, ...]) -> tuple[int, int] | None:
 def _due_near(heard: Heard, place: int) -> tuple[Clause, DuePhrase] | None:
     """The time phrase of this clause, else of the clause after or before it that has no task itself."""
     order = [place, place + 1, place - 1]
+    if "assign" in heard.clauses[place].signals:
+        order += range(place + 2, len(heard.clauses))
     for index in order:
         if not 0 <= index < len(heard.clauses):
             continue
@@ -114,7 +116,9 @@ def said_due(heard: Heard, place: int, last: bool = False) -> Due | None:
     """
     found = _due_near(heard, place)
     if found is not None and last and heard.clauses[place].dues:
-        found = (heard.clauses[place].clause, heard.clauses[place].dues[-1])
+        dues = heard.clauses[place].dues
+        dated = [d for d in dues if d.kind != "ordinal"]
+        found = (heard.clauses[place].clause, (dated or list(dues))[-1])
     if found is None:
         return None
     clause, phrase = found
@@ -222,7 +226,7 @@ def _worded(
     if topic:
         return with_antecedent(text, ahead), known | topic, heard
     after = heard.clauses[place + 1] if place + 1 < len(heard.clauses) else None
-    if after is not None and len(after.clause.stems) >= 3 and "assign" in heard.clauses[place].signals:
+    if after is not None and after.clause.stems and "assign" in heard.clauses[place].signals:
         return sentence(task_tokens(after.clause, None, after.dues)), known | after.clause.stems, heard
     if place > 0 and len(heard.clauses[place - 1].clause.stems) >= 2:
         before = heard.clauses[place - 1].clause
@@ -292,6 +296,7 @@ def _decision(heard: Heard, place: int, state: State) -> Draft | None:
     if leads(heard, state):
         support += LEAD_BONUS
         reasons.append("said by who leads")
+    support += 0.1 * min(2, sum(_agreeing(o, heard) for o in state.recent[-3:]))
     if clause.clause.question_mark or clause.best("ask"):
         support -= 0.2 if clause.clause.question_mark else 0.3
     tokens = task_tokens(clause.clause, None, ())
@@ -324,6 +329,13 @@ def _decision(heard: Heard, place: int, state: State) -> Draft | None:
         tuple(reasons),
         "propose" if best.rule.signal == "propose" else "",
     )
+
+
+def _agreeing(other: Heard, heard: Heard) -> bool:
+    """Whether somebody else just agreed with what is now put into words."""
+    if other.spoken.speaker == heard.spoken.speaker:
+        return False
+    return any("settle" in c.signals for c in other.clauses)
 
 
 _GIVES_REASON = ("because ", "if ", "when ", "since ", "as long as ", "unless ")

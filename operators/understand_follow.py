@@ -141,7 +141,9 @@ def _agree(heard: Heard, drafts: list[Draft], state: State) -> None:
             continue
         if heard.index - draft.last_index <= AGREE_REACH and len(draft.agreed) < 3:
             proof = piece(heard) if len(draft.agreed) < 2 else None
-            gain = 0.15 + (0.15 if draft.mode == "propose" and leads(heard, state) else 0.0)
+            gain = (0.2 if echoed else 0.15) + (
+                0.15 if draft.mode == "propose" and leads(heard, state) else 0.0
+            )
             drafts[place] = draft.grown(gain, "agreed", proof, agreed=(*draft.agreed, who))
             return
 
@@ -204,6 +206,7 @@ def _unknown(heard: Heard, drafts: list[Draft]) -> None:
         return
     best: tuple[float, int] | None = None
     said = frozenset().union(*(c.clause.stems for c in heard.clauses))
+    early = heard.words <= 20 or any("unknown" in c.signals for c in heard.clauses[:2])
     for place in range(len(drafts) - 1, -1, -1):
         draft = drafts[place]
         if heard.index - draft.last_index > (30 if solved else UNKNOWN_REACH):
@@ -211,7 +214,7 @@ def _unknown(heard: Heard, drafts: list[Draft]) -> None:
         if draft.family != "question" or (solved and draft.mode != "open") or draft.withdrawn:
             continue
         common = len(draft.stems & said)
-        if not solved and common == 0 and heard.index - draft.last_index > 3:
+        if not solved and common == 0 and (heard.index - draft.last_index > 3 or not early):
             continue
         value = common * 0.5 + draft.support - 0.06 * (heard.index - draft.last_index)
         if draft.mode == "open":
@@ -242,13 +245,14 @@ def _take_back(heard: Heard, drafts: list[Draft], look_back: int) -> bool:
         if draft.family == "question" or draft.withdrawn or draft.mode == "refused":
             continue
         age = heard.index - draft.last_index
-        common = len(draft.stems & said)
+        timed = stems(draft.due.phrase.words) if draft.due else frozenset()
+        common = len((draft.stems | timed) & said)
         mine = draft.speaker == heard.spoken.speaker
         if draft.support < 0.3 or (own and not mine and not common):
             continue
         if common == 0 and (needs_words or age > (4 if names == {"i_will_not_after_all"} else look_back)):
             continue
-        value = 1.0 * common + (0.8 if mine else 0.0) + min(draft.support, 1.0) * 0.5 - age * 0.03
+        value = 1.0 * common + (0.8 if mine else 0.0) + min(draft.support, 1.0) * 0.5 - age * 0.06
         if own and (
             draft.claim.kind not in ("self", "you") or heard.spoken.speaker not in draft.claim.people
         ):
@@ -279,9 +283,8 @@ def restate(heard: Heard, fresh: Draft, drafts: list[Draft]) -> bool:
         draft = drafts[place]
         if draft.family != fresh.family or draft.mode == "refused" or draft.withdrawn:
             continue
-        common = (
-            shared(draft.stems, fresh.stems) if fresh.family == "action" else len(draft.stems & fresh.stems)
-        )
+        both = draft.stems & fresh.stems
+        common = shared(draft.stems, fresh.stems) if fresh.family == "action" else len(both - _TIME_STEMS)
         if common == 0:
             continue
         likeness = common / max(1, min(len(draft.stems), len(fresh.stems)))
@@ -348,7 +351,10 @@ def correct(heard: Heard, drafts: list[Draft], state: State, look_back: int) -> 
         age = heard.index - draft.last_index
         owners = {state.roster.of_speaker(p) for p in draft.claim.people}
         mine = me in owners or me == state.roster.of_speaker(draft.speaker)
-        if names & owners and age >= 2 and heard.words <= 14 and shared(every, draft.stems):
+        again = draft.due is not None and any(
+            d.words == draft.due.phrase.words for i in timed for d in heard.clauses[i].dues
+        )
+        if names & owners and age >= 2 and heard.words <= 14 and (again or shared(every, draft.stems)):
             due = next((d for i in timed if (d := said_due(heard, i))), None)
             drafts[place] = draft.grown(0.15, "named again", piece(heard), due=draft.due or due)
             return True
@@ -368,7 +374,8 @@ def correct(heard: Heard, drafts: list[Draft], state: State, look_back: int) -> 
                 due = said_due(heard, number, last=True)
                 drafts[place] = draft.grown(0.05, "date changed", piece(heard, 2.0), due=due or draft.due)
                 return True
-            if age <= 2 and heard.words <= 10:
+            other = every - draft.stems - _TIME_STEMS
+            if age <= 2 and (heard.words <= 10 or (len(other) <= 3 and heard.words <= 16)):
                 due = said_due(heard, number)
                 vague = due is None or due.phrase.kind in ("vague", "clock")
                 drafts[place] = draft.grown(
@@ -379,6 +386,8 @@ def correct(heard: Heard, drafts: list[Draft], state: State, look_back: int) -> 
 
 
 _TIME_STEMS = stems("""
+    one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen
+    eighteen nineteen thirty forty fifty sixty seventy eighty ninety hundred thousand point half
     monday tuesday wednesday thursday friday saturday sunday today tomorrow tonight morning afternoon evening night
     week month january february march april may june july august september october november december noon first
     second third fourth fifth sixth seventh eighth ninth tenth eleventh twelfth twenty thirty thirtieth twentieth

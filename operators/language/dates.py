@@ -49,7 +49,7 @@ _CALENDAR = (
     rf"(?:the )?{_ORD}(?: of)? {_MONTH}|{_MONTH}(?: the)? {_ORD}|"
     rf"{_MONTH} \d{{1,2}}(?! \w+ (?:people|euros?|percent))|\d{{1,2}} {_MONTH}"
 )
-_PREP = r"(?:by|before|until|till|on|for|at|in|from|not later than|no later than|latest|within|due|come)"
+_PREP = r"(?:by|before|until|till|on|for|at|in|from|to|not later than|no later than|latest|within|due|come)"
 
 _FORMS: dict[str, str] = {
     "iso": r"\d{4}-\d\d-\d\d",
@@ -104,7 +104,7 @@ _GOES_ON = re.compile(
     r"right|i|we|you|he|she|it|they|that|works|is|will|because|not|rather|instead|from|with|for|to|@|~)\b|^ ?$"
 )
 _TALKED_ABOUT = re.compile(
-    r"(?:\b(?:about|of|since|last|every|than|like|not|was|were|only|most|previous|past|on|that) ?| 's )$"
+    r"(?:\b(?:about|of|since|last|every|than|like|not|was|were|only|most|previous|past|on|that|but) ?| 's )$"
 )
 
 
@@ -114,7 +114,11 @@ def _not_a_due_date(kind: str, prep: str | None, before: str, after: str) -> boo
         return not (prep in _DEADLINE or (prep is None and re.search(r"\b(?:that|only|on) $", before)))
     if kind == "ordinal" and prep is None and not _GOES_ON.match(after):
         return True
-    if kind == "ordinal" and prep in ("for", "in", "at") and not _GOES_ON.match(after):
+    if (
+        kind == "ordinal"
+        and prep not in ("by", "before", "until", "till", "on")
+        and not _GOES_ON.match(after)
+    ):
         return True
     if kind in ("day", "ordinal") and prep is None and re.search(r"\b(?:the|a|this|our|my) $", before):
         return True
@@ -127,7 +131,7 @@ def _not_a_due_date(kind: str, prep: str | None, before: str, after: str) -> boo
     return kind in ("vague", "clock") and prep in ("for", "from")
 
 
-_DEADLINE = ("by", "before", "until", "till", "not later than", "no later than", "due", "within")
+_DEADLINE = ("by", "before", "until", "till", "to", "not later than", "no later than", "due", "within")
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,6 +31,8 @@ def sound_of(name: str) -> tuple[str, ...]:
         first_is_vowel = form[:1] in "aeiou"
         key = _VOWELS.sub("", form.translate(_SOUND))
         key = re.sub(r"(.)\1+", r"\1", key)
+        if len(key) < 2:
+            key = form
         keys.append(("*" if first_is_vowel else "") + key)
     return tuple(keys)
 
