@@ -51,11 +51,12 @@ def recogniser_settings(settings: Settings) -> RecogniserSettings:
     )
 
 
-def perceive_settings(settings: Settings) -> PerceiveSettings:
+def perceive_settings(settings: Settings, ordinary_words: frozenset[str]) -> PerceiveSettings:
     """Settings of the perceive step that the flow's settings ask for."""
     return PerceiveSettings(
         stream_idle_s=settings.stream_idle_s, meeting_idle_s=settings.meeting_idle_s,
         speech=SpeechSettings(partials=settings.partials),
+        ordinary_words=ordinary_words,
     )  # fmt: skip
 
 
@@ -71,8 +72,10 @@ def add_perceive(flow: Dataflow, settings: Settings) -> KeyedStream[tuple[int, O
     stores = Stores(settings.state_dir, "perceive", PERCEIVE_STEPS, sync=settings.state_sync)
     lateness = IngestSettings(lateness_ns=settings.lateness_ms * 1_000_000)
 
+    wanted = perceive_settings(settings, recogniser.ordinary_words())
+
     def step(shard: int) -> Perceive:
-        return Perceive(shard, perceive_settings(settings), voice, workers, KafkaJournal(link))
+        return Perceive(shard, wanted, voice, workers, KafkaJournal(link))
 
     received = op.input("devices", flow, ShardSource(link, DEVICE_TOPICS))
     accepted = ingest(received, stores, lateness, link.names)

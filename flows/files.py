@@ -156,5 +156,5 @@ class MinutesOfLog:
 
 
 def log_values(messages: Iterable[Outgoing]) -> Iterator[bytes]:
-    """The journal's records among messages of the first flow."""
-    return (m.value for m in messages if m.topic is TIMELINE)
+    """The journal's records (not the features) among messages of the first flow."""
+    return (m.value for m in messages if m.topic is TIMELINE and m.value[:1] == b"{")

@@ -66,8 +66,9 @@ def _perceive(room: Room, log: Path, minutes: MinutesOfLog, speed: Speed, settin
             recogniser.append(SpeechRecogniser(recogniser_settings(settings)))
         return recogniser[0]
 
+    ordinary: frozenset[str] = frozenset()
     if any(stream.modality.name == "AUDIO" for stream in room.streams):
-        weights()
+        ordinary = weights().ordinary_words()
     workers = MediaWorkers(weights, recognition_workers=settings.recognition_workers)
     progress = Progress(
         TextColumn("{task.description}"), BarColumn(), TextColumn("{task.percentage:3.0f} %"), TimeElapsedColumn(),
@@ -82,7 +83,9 @@ def _perceive(room: Room, log: Path, minutes: MinutesOfLog, speed: Speed, settin
                 held(message)
                 progress.update(task, completed=due_ns(message) - room.start_ns)
 
-            messages = perceive_room(room, perceive_settings(settings), workers, VoiceActivity(), pace=pace)
+            messages = perceive_room(
+                room, perceive_settings(settings, ordinary), workers, VoiceActivity(), pace=pace
+            )
             for message in messages:
                 if message.topic is DEADLETTER:
                     print(f"minuted: a packet could not be read: {message.value[:200]!r}", file=sys.stderr)

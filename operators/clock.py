@@ -152,7 +152,8 @@ class MeetingClocks:
     def _doubt(self, record: ClockRecord) -> list[NoticeRecord]:
         if record.method != "arrival":
             return []
-        text = f"The clock of {record.device} cannot be believed; it is placed by arrival, to about {record.uncertainty_ns // 1_000_000} ms."
+        about_ms = record.uncertainty_ns // 1_000_000
+        text = f"The clock of {record.device} cannot be believed; it is placed by arrival, to about {about_ms} ms."
         return [NoticeRecord(meeting_id=self._meeting_id, code="clock_by_arrival", text=text)]
 
     def _stepped(self, device: _Device, name: str, raw: int, jump_ns: int) -> list[ClockOutput]:

@@ -17,6 +17,7 @@ import numpy as np
 from bytewax.operators import KeyedStream
 
 from contracts.messages import ALL_MEETINGS, PartialText
+from contracts.packet import Packet, encode
 from contracts.timeline import AnyRecord, ClockRecord, NoticeRecord
 from contracts.topics import PARTIALS, TIMELINE
 from models.slide_reader import SlideReader, SlideReaderSettings, TextLine, run_niced
@@ -31,7 +32,7 @@ from .perceive_pictures import DecodePicture, FetchFrame, ReadSlide
 from .shard import by_shard
 from .sink import Outgoing
 from .speech_events import RecognitionRequest
-from .speech_pool import RecognitionPool
+from .speech_pool import PoolFull, PoolSettings, RecognitionPool
 from .store import StepStore, Stores
 
 _PREFIX: Final = b"meeting/"
@@ -89,7 +90,7 @@ class MediaWorkers:
         reader: SlideReaderSettings | None = None,
     ) -> None:
         self._lock = threading.Lock()
-        self._recognition = RecognitionPool(recogniser, workers=recognition_workers)
+        self._recognition = RecognitionPool(recogniser, PoolSettings(workers=recognition_workers))
         self._decoders = DecoderPool(decode or DecodeSettings())
         reader_settings = reader or SlideReaderSettings()
         self._reader_settings = reader_settings
@@ -106,15 +107,19 @@ class MediaWorkers:
     def warm_up(self) -> None:
         """Start what takes time, so that the first packet does not wait for it."""
         self._decoders.warm_up()
-        self._recognition.warm_up()
+        self._readers.submit(self._reader_of_thread)
 
     def ask(self, owner: Owner, ask: Ask) -> None:
         shard, meeting = owner
         with self._lock:
             self._outstanding[shard] = self._outstanding.get(shard, 0) + 1
             if isinstance(ask, RecognitionRequest):
-                self._owner_of_request[id(ask)] = owner
-                self._recognition.submit(ask)
+                try:
+                    self._recognition.submit(ask, owner)
+                except PoolFull as full:
+                    self._answer(owner, ask, Recognised(ask, full))
+                else:
+                    self._owner_of_request[id(ask)] = owner
             elif isinstance(ask, DecodePicture | DecodeSound):
                 packet = ask.packet
                 self._decoders.submit(
@@ -164,12 +169,17 @@ class MediaWorkers:
         self._answers.setdefault(owner[0], []).append((owner[1], ask, answer))
 
     def _read(self, jpeg: bytes) -> tuple[TextLine, ...]:
-        if self._reader is None:
-            self._reader = self._reader_settings.build()
+        reader = self._reader_of_thread()
         picture = cv2.imdecode(np.frombuffer(jpeg, np.uint8), cv2.IMREAD_COLOR)
         if picture is None:
             raise ValueError("the frame cannot be decoded")
-        return self._reader.read(np.asarray(picture, np.uint8))
+        return reader.read(np.asarray(picture, np.uint8))
+
+    def _reader_of_thread(self) -> SlideReader:
+        if self._reader is None:
+            self._reader = self._reader_settings.build()
+            self._reader.warm_up()
+        return self._reader
 
 
 class Perceive:
@@ -301,6 +311,9 @@ class Perceive:
                 emission, RecognitionRequest | DecodeSound | DecodePicture | FetchFrame | ReadSlide
             ):
                 self._workers.ask((self._shard, meeting_id), emission)
+            elif isinstance(emission, Packet):
+                value = encode(replace(emission, stream_epoch=self._run))
+                out.append(Outgoing(TIMELINE, key, value, "timeline.picture_features", "", trace))
             else:
                 record = emission.model_copy(update={"run": self._run})
                 out.append(

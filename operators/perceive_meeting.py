@@ -27,7 +27,7 @@ from contracts.messages import (
     TranscriptMessage,
 )
 from contracts.messages import TextLine as TextLineMessage
-from contracts.packet import Codec, Modality, Packet, payload_array
+from contracts.packet import ClockKind, Codec, Modality, Packet, payload_array
 from contracts.timeline import (
     AnyRecord,
     ClockRecord,
@@ -48,11 +48,21 @@ from .align import to_timeline_ns
 from .clock import Timed
 from .decode import DecodedPictures, DecodedSound, DecodeFailed, FullFrame
 from .ingest import Arrival, Late, Loss, modality_of
-from .perceive_pictures import DecodePicture, FetchFrame, MeetingPictures, PictureLost, PictureStep, ReadSlide
+from .perceive_pictures import (
+    DecodePicture,
+    FetchFrame,
+    MeetingPictures,
+    PictureFeatures,
+    PictureLost,
+    PictureStep,
+    ReadSlide,
+)
+from .picture import FeatureBlock
 from .slides import Slide, SlideSettings
 from .speech import MeetingSpeech, SpeechSettings
 from .speech_events import PieceClosed, PieceText, PieceWithdrawn, RecognitionRequest, SpeechEvent
 from .speech_names import correct_names
+from .speech_pool import PoolFull, Superseded
 
 _SAMPLING_MS: Final = 1000 / 16_000
 _MARK_EVERY_NS: Final = 100_000_000
@@ -70,6 +80,8 @@ class PerceiveSettings:
     meeting_idle_s: float = 600.0
     speech: SpeechSettings = field(default_factory=SpeechSettings)
     slides: SlideSettings = field(default_factory=SlideSettings)
+    ordinary_words: frozenset[str] = frozenset()
+    """Lower-case words that are never taken for a misheard name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +93,7 @@ class DecodeSound:
 
 
 Ask = RecognitionRequest | DecodeSound | DecodePicture | FetchFrame | ReadSlide
-Emission = AnyRecord | PartialText | Ask
+Emission = AnyRecord | Packet | PartialText | Ask
 
 
 @dataclass(slots=True)
@@ -99,7 +111,7 @@ class Stream:
     """Where the device said that its stream ends; the stream has ended once it is drained."""
     logged_mark_ns: int | None = None
     undecoded: list[Packet] = field(default_factory=list)
-    next_slide: int = 0
+    features: int = 0
 
     @property
     def over(self) -> bool:
@@ -125,6 +137,7 @@ class MeetingPerception:
         self._turns: dict[str, tuple[SpeakerTurn, ...]] = {}
         self._names: tuple[str, ...] = ()
         self._topics: tuple[str, ...] = ()
+        self._terms: tuple[str, ...] = ()
         self._clocks: dict[str, ClockRecord] = {}
         self._slides_seen: list[tuple[int, str, tuple[str, ...]]] = []
         self._late = 0
@@ -184,7 +197,13 @@ class MeetingPerception:
 
     def recognised(self, request: RecognitionRequest, found: Recognition | Exception) -> list[Emission]:
         """The answer to a recognition request."""
-        if isinstance(found, Exception):
+        if isinstance(found, Superseded):
+            return []
+        if isinstance(found, PoolFull):
+            self._speech.failed(request.piece_id, request.version)
+            self._gap(f"{request.device}/audio", request.device, request.start_ns, request.end_ns, "shed")
+            self._notice("shed", "Recognition did not keep up; some speech was left out.")
+        elif isinstance(found, Exception):
             self._speech.failed(request.piece_id, request.version)
             self._notice("recognition_failed", "Some speech could not be recognised.")
         else:
@@ -280,7 +299,8 @@ class MeetingPerception:
             for start_ns, _, terms in self._slides_seen:
                 if start_ns + _HOTWORD_AGE_NS <= now_ns:
                     words += terms
-        self._speech.set_hotwords(tuple(dict.fromkeys(words)))
+        self._terms = tuple(dict.fromkeys(words))
+        self._speech.set_hotwords(self._terms)
 
     # --- media
 
@@ -424,7 +444,7 @@ class MeetingPerception:
             )  # fmt: skip
 
     def _utterance(self, piece: PieceText | PieceClosed) -> None:
-        text, changes = correct_names(piece.text, self._names)
+        text, changes = correct_names(piece.text, self._names, self._settings.ordinary_words, self._terms)
         name = f"{piece.device}/audio"
         mark = self._mark_ns(name, self._streams[name])
         self._emit(
@@ -461,8 +481,23 @@ class MeetingPerception:
                 self._gap(step.stream, self._streams[step.stream].device, step.raw_ns, step.raw_ns + 1, what)
             elif isinstance(step, DecodePicture | FetchFrame | ReadSlide):
                 self._out.append(step)
+            elif isinstance(step, PictureFeatures):
+                self._features(step.stream, step.block)
             else:
                 self._slide(step.stream, step.slide)
+
+    def _features(self, name: str, block: FeatureBlock) -> None:
+        """Features of a camera, in the packet layout; their stream epoch is set to the run that writes them."""
+        stream = self._streams[name]
+        stream.features += 1
+        self._out.append(
+            Packet(
+                meeting_id=self.meeting_id, device_id=stream.device, modality=Modality.PICTURE_FEATURES, codec=block.codec,
+                clock_kind=ClockKind.PTP, stream_epoch=0, sequence=stream.features, timestamp_ns=block.timestamp_ns,
+                duration_ns=block.duration_ns, payload=block.payload, width=block.width, height=block.height,
+                channels=block.channels,
+            )
+        )  # fmt: skip
 
     def _slide(self, name: str, slide: Slide) -> None:
         stream = self._streams[name]
@@ -659,7 +694,8 @@ class MeetingPerception:
     # --- state
 
     _PLAIN: Final = (
-        "started", "end", "ended", "_streams", "_speakers", "_turns", "_names", "_topics", "_clocks", "_slides_seen", "_late",
+        "started", "end", "ended", "_streams", "_speakers", "_turns", "_names", "_topics", "_terms", "_clocks",
+        "_slides_seen", "_late",
     )  # fmt: skip
 
     def state(self) -> dict[str, Any]:

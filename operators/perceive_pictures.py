@@ -11,8 +11,11 @@ from typing import Any, Final
 from contracts.packet import Codec, Packet
 from models.slide_reader import TextLine
 from operators.decode import DecodedPictures, DecodeFailed, FullFrame, Role
+from operators.picture import FeatureBlock, FeatureThinner
+from operators.picture_stream import PictureStreamSettings
 from operators.slides import Slide, SlideCandidate, SlideEvent, SlideSettings, SlideWatcher
 
+SAMPLE_NS: Final = PictureStreamSettings().sample_ns
 MAX_REPEATED_BYTES: Final = 4 * 1024 * 1024
 """Coded bytes since the last key frame that are kept to set a restarted decoder going again."""
 
@@ -61,7 +64,15 @@ class PictureLost:
     shed: bool
 
 
-PictureStep = DecodePicture | FetchFrame | ReadSlide | SlideShown | PictureLost
+@dataclass(frozen=True, slots=True)
+class PictureFeatures:
+    """Features of a camera frame, for the log."""
+
+    stream: str
+    block: FeatureBlock
+
+
+PictureStep = PictureFeatures | DecodePicture | FetchFrame | ReadSlide | SlideShown | PictureLost
 
 
 @dataclass(slots=True)
@@ -82,6 +93,7 @@ class MeetingPictures:
     def __init__(self, settings: SlideSettings) -> None:
         self._settings = settings
         self._streams: dict[str, _PictureStream] = {}
+        self._thinner = FeatureThinner()
 
     def push(self, stream: str, packet: Packet, role: Role) -> list[PictureStep]:
         """The next packet of a stream, in order."""
@@ -108,12 +120,14 @@ class MeetingPictures:
             return []
         self._answered(known, result.timestamp_ns)
         out: list[PictureStep] = []
-        if known.role != "slides":
-            return out
         for frame in result.frames:
             if frame.timestamp_ns <= known.seen_ns:
                 continue
             known.seen_ns = frame.timestamp_ns
+            if known.role == "camera":
+                blocks = self._thinner.take(result.stream, frame.timestamp_ns, frame.volume, frame.patches)
+                out += [PictureFeatures(result.stream, block) for block in blocks]
+                continue
             out += self._steps(
                 result.stream, known.watcher.observe(frame.timestamp_ns, frame.luma, frame.sharpness)
             )
@@ -155,7 +169,8 @@ class MeetingPictures:
     def sampling_ns(self, stream: str) -> int:
         """Spacing of the stream's frames."""
         known = self._streams.get(stream)
-        return 0 if known is None else known.period_ns
+        # A slide that is changing is looked at less often than frames come.
+        return 0 if known is None else max(known.period_ns, SAMPLE_NS)
 
     def idle(self, stream: str) -> bool:
         """Whether nothing of the stream is being decoded or read."""
@@ -174,7 +189,7 @@ class MeetingPictures:
 
     def state(self) -> dict[str, Any]:
         """Plain values; `from_state` goes on from them."""
-        return {
+        streams = {
             name: {
                 "role": known.role, "watcher": known.watcher.state(), "newest_ns": known.newest_ns,
                 "seen_ns": known.seen_ns, "period_ns": known.period_ns,
@@ -182,12 +197,14 @@ class MeetingPictures:
             }
             for name, known in self._streams.items()
         }  # fmt: skip
+        return {"streams": streams, "thinner": self._thinner.state()}
 
     @classmethod
     def from_state(cls, settings: SlideSettings, raw: dict[str, Any]) -> "MeetingPictures":
         """Go on where ``state`` was taken; call ``repeat`` next."""
         pictures = cls(settings)
-        for name, part in raw.items():
+        pictures._thinner = FeatureThinner.from_state(raw["thinner"])
+        for name, part in raw["streams"].items():
             pictures._streams[name] = _PictureStream(
                 role=part["role"], watcher=SlideWatcher.from_state(settings, part["watcher"]),
                 newest_ns=part["newest_ns"], seen_ns=part["seen_ns"], period_ns=part["period_ns"],

@@ -4,7 +4,7 @@ CTranslate2 lets go of the interpreter lock, so threads are enough and all of th
 """
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -37,17 +37,23 @@ class PoolSettings:
             raise ValueError("workers and max_waiting must be at least 1")
 
 
+class Superseded(Exception):
+    """The answer to a request that a newer one of the same piece has made void; it was not recognised."""
+
+
 class PoolFull(Exception):
     """More decisive requests wait than `max_waiting`: recognition does not keep up with the sound."""
 
 
+_Piece = tuple[Hashable, str]
 Answer = tuple[RecognitionRequest, Recognition | Exception]
 
 
 class RecognitionPool:
     """Bounded pool of worker threads.
 
-    Finals and speculative passes go first, in the order of their priority. A newer speculative pass of a piece
+    Every request gets exactly one answer. Finals and speculative passes go first, in the order of their
+    priority. A newer speculative pass of a piece
     replaces one that still waits, since its answer would be superseded. Partial passes run only while another worker
     stays free, and only the newest of each piece; with one worker there are none.
     """
@@ -61,8 +67,8 @@ class RecognitionPool:
         self.settings = settings
         self._recogniser = factory()
         self._changed = threading.Condition()
-        self._waiting: list[tuple[int, int, RecognitionRequest]] = []
-        self._partials: dict[str, RecognitionRequest] = {}
+        self._waiting: list[tuple[int, int, _Piece, RecognitionRequest]] = []
+        self._partials: dict[_Piece, RecognitionRequest] = {}
         self._answers: list[Answer] = []
         self._busy = 0
         self._count = 0
@@ -74,8 +80,8 @@ class RecognitionPool:
         for thread in self._threads:
             thread.start()
 
-    def submit(self, request: RecognitionRequest) -> None:
-        """Queue a request.
+    def submit(self, request: RecognitionRequest, meeting: Hashable = None) -> None:
+        """Queue a request. Piece ids are unique within a meeting only, so its name goes with them.
 
         Raises:
             PoolFull: a decisive request and no room; take answers and try again.
@@ -85,20 +91,16 @@ class RecognitionPool:
             if self._closing:
                 raise RuntimeError("the recognition pool is closed")
             # Any newer request of a piece, a partial one too, means that older ones are void.
-            self._supersede(request)
+            piece = (meeting, request.piece_id)
+            self._supersede(piece, request.version)
             if request.kind == "partial":
-                self._partials[request.piece_id] = request
+                self._partials[piece] = request
             else:
                 if len(self._waiting) >= self.settings.max_waiting:
                     raise PoolFull(f"{len(self._waiting)} pieces wait for recognition")
                 self._count += 1
-                self._waiting.append((request.priority, self._count, request))
+                self._waiting.append((request.priority, self._count, piece, request))
             self._changed.notify()
-
-    def drop_partials(self, piece_id: str) -> None:
-        """Forget a waiting partial pass of this piece."""
-        with self._changed:
-            self._partials.pop(piece_id, None)
 
     def collect(self) -> list[Answer]:
         """Answers since the last call, in the order in which they were finished. Never waits."""
@@ -121,20 +123,19 @@ class RecognitionPool:
         for thread in self._threads:
             thread.join()
 
-    def _supersede(self, request: RecognitionRequest) -> None:
-        self._partials.pop(request.piece_id, None)
-        self._waiting = [
-            entry
-            for entry in self._waiting
-            if not (entry[2].piece_id == request.piece_id and entry[2].version < request.version)
-        ]
+    def _supersede(self, piece: _Piece, version: int) -> None:
+        void = [entry[3] for entry in self._waiting if entry[2] == piece and entry[3].version < version]
+        partial = self._partials.pop(piece, None)
+        if partial is not None:
+            void.append(partial)
+        self._waiting = [entry for entry in self._waiting if not any(entry[3] is v for v in void)]
+        self._answers += [(request, Superseded()) for request in void]
 
     def _next(self) -> RecognitionRequest | None:
         """The request to run now, if any; the lock is held."""
         if self._waiting:
-            first = min(self._waiting, key=lambda entry: entry[:2])
-            self._waiting.remove(first)
-            return first[2]
+            first = min(range(len(self._waiting)), key=lambda place: self._waiting[place][:2])
+            return self._waiting.pop(first)[3]
         if self._partials and self._busy + 1 < self.settings.workers:
             return self._partials.pop(next(iter(self._partials)))
         return None
