@@ -6,7 +6,7 @@ keeps its offset and a transport stream's arbitrary clock does not matter.
 
 import datetime
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -17,7 +17,7 @@ import av
 import av.container
 import numpy as np
 import soxr  # type: ignore[import-untyped]
-from av.stream import Disposition
+from av.stream import Disposition, Stream
 
 from contracts.packet import Codec
 
@@ -234,19 +234,33 @@ def _recording_day(metadata: dict[str, str]) -> datetime.date | None:
     return day if day is not None and day.year > 1990 else None
 
 
-def decoded(
-    container: av.container.InputContainer, stream: av.AudioStream | av.VideoStream, damaged: list[int]
-) -> Iterator[av.AudioFrame | av.VideoFrame]:
-    """Frames of a stream. A packet that cannot be decoded is counted in ``damaged`` and skipped."""
+def packets_of(
+    container: av.container.InputContainer,
+    stream: av.AudioStream | av.VideoStream,
+    breaks_off: Callable[[], None],
+) -> "Iterator[av.Packet[Stream]]":
+    """Packets of a stream, an empty one at the end; ``breaks_off`` is called where the container is broken."""
     packets = container.demux(stream)
     while True:
         try:
             packet = next(packets, None)
+        except IndexError:
+            # A packet of a stream that was not there when the file was opened; PyAV has no place for it.
+            packets = container.demux(stream)
+            continue
         except (av.FFmpegError, OSError):
-            damaged.append(1)  # the container itself breaks off here
+            breaks_off()
             return
         if packet is None:
             return
+        yield packet
+
+
+def decoded(
+    container: av.container.InputContainer, stream: av.AudioStream | av.VideoStream, damaged: list[int]
+) -> Iterator[av.AudioFrame | av.VideoFrame]:
+    """Frames of a stream. A packet that cannot be decoded is counted in ``damaged`` and skipped."""
+    for packet in packets_of(container, stream, lambda: damaged.append(1)):
         try:
             frames = packet.decode()
         except EOFError:

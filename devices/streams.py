@@ -20,6 +20,8 @@ from contracts.packet import ClockKind, Codec, Modality, Packet, stream_name
 StreamMessage = Packet | TranscriptMessage | OcrMessage | EndOfStream
 Note = Callable[[str], None]
 """Takes one readable sentence about something that was found out while reading."""
+MAX_LENGTH_NS: Final = 86_400 * 10**9
+"""Longest recording; a damaged header may promise years."""
 READ_AHEAD: Final = 60
 """How many pictures are coded before their time: two seconds of them, some megabytes."""
 
@@ -125,6 +127,9 @@ class Stream:
         sequence, end_ns = 0, self.start_ns
         try:
             for piece in self.source.pieces(self._note):
+                if isinstance(piece, MediaPiece) and piece.offset_ns > MAX_LENGTH_NS:
+                    self._note("goes on for more than a day; the rest is left out")
+                    break
                 yield self._message(piece, sequence)
                 sequence += 1
                 end_ns = max(end_ns, self.start_ns + piece.offset_ns + piece.duration_ns)

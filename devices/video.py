@@ -22,7 +22,7 @@ from av.video.frame import PictureType
 
 from contracts.packet import Codec
 
-from .media import PictureInfo, SteadyTime, decoded, opened, picture_streams, zero_of
+from .media import PictureInfo, SteadyTime, decoded, opened, packets_of, picture_streams, zero_of
 from .streams import InputError, MediaPiece, Note
 
 _NAL_SLICE: Final = 1
@@ -115,15 +115,9 @@ class VideoSource:
             usual_ns = _frame_ns(self.info.fps)
             steady = SteadyTime(usual_ns)
             began, last_ns = False, -1
-            packets = container.demux(stream)
-            while True:
-                try:
-                    packet = next(packets, None)
-                except (av.FFmpegError, OSError):
-                    note("its video breaks off: damaged or cut short")
-                    return
-                if packet is None:
-                    return
+            for packet in packets_of(
+                container, stream, lambda: note("its video breaks off: damaged or cut short")
+            ):
                 try:
                     units = list(to_annex_b.filter(packet)) if packet.size else []
                 except (av.FFmpegError, ValueError):
@@ -325,7 +319,7 @@ def _streamable(path: Path, key_every_ns: int) -> bool:
                     return False
                 if read > (_SCAN_BYTES >> 4 if indexed else _SCAN_BYTES):
                     break
-        except (av.FFmpegError, OSError, ValueError):
+        except (av.FFmpegError, OSError, ValueError, IndexError):
             return False  # the decoder finds its way around damage better than a reader of bare packets
         return last_key is not None
 
