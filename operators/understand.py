@@ -13,8 +13,9 @@ from operators.language.people import Person, Roster, person_of, roster_of
 from operators.language.rules import Rule, rules_of
 from operators.language.text import STOP
 from operators.understand_birth import births
-from operators.understand_follow import correct, follow, restate
+from operators.understand_follow import follow
 from operators.understand_hear import Heard, hear
+from operators.understand_merge import correct, restate
 from operators.understand_state import TOLD_BLOCK, Claim, Draft, Piece, State, Telling
 from operators.understand_types import (
     Attendee,
@@ -158,8 +159,12 @@ class RuleEngine:
             )
         if long and draft.family == "action" and draft.due is None and draft.claim.kind in ("self", "you"):
             return draft.grown(-0.15, "no date in a long meeting")
-        if long and draft.family == "decision" and place < 0.6:
-            return draft.grown(-0.2 if place < 0.35 else -0.1, "early in the meeting")
+        if long and draft.family == "decision":
+            early = place < 0.6
+            return draft.grown(
+                -0.25 if place < 0.35 else -0.15 if early else -0.05,
+                "early in a long meeting" if early else "long meeting",
+            )
         return draft
 
     def items(self, state: State) -> tuple[DraftItem, ...]:

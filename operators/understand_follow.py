@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from operators.language.text import stems
 from operators.understand_birth import leads, said_due, settled
 from operators.understand_hear import Heard
-from operators.understand_state import Claim, Draft, Piece, State, piece_of
+from operators.understand_state import Claim, Draft, State, piece
 
 REPLY_REACH = 3
 UNKNOWN_REACH = 6
@@ -30,12 +28,6 @@ def follow(heard: Heard, drafts: list[Draft], state: State, look_back: int) -> t
     _unknown(heard, drafts)
     _unowned(heard, drafts)
     return accepted, taken
-
-
-def piece(heard: Heard, weight: float = 1.0) -> Piece:
-    """This utterance as evidence."""
-    tokens = heard.clauses[0].clause.tokens
-    return piece_of(heard.spoken, heard.index, weight, (tokens[0].first, tokens[-1].last))
 
 
 def _begins(heard: Heard, signal: str) -> bool:
@@ -272,136 +264,3 @@ def _take_back(heard: Heard, drafts: list[Draft], look_back: int) -> bool:
         ):
             drafts[place] = draft.grown(0.0, hits[0][1].rule.name, piece(heard, 2.0), withdrawn=True)
     return True
-
-
-def restate(heard: Heard, fresh: Draft, drafts: list[Draft]) -> bool:
-    """Merge a new draft into an earlier one about the same thing; true if it was merged.
-
-    The last owner and date count; both utterances are evidence.
-    """
-    for place in range(len(drafts) - 1, -1, -1):
-        draft = drafts[place]
-        if draft.family != fresh.family or draft.mode == "refused" or draft.withdrawn:
-            continue
-        both = draft.stems & fresh.stems
-        common = shared(draft.stems, fresh.stems) if fresh.family == "action" else len(both - _TIME_STEMS)
-        if common == 0:
-            continue
-        likeness = common / max(1, min(len(draft.stems), len(fresh.stems)))
-        age = heard.index - draft.last_index
-        if fresh.family == "question":
-            same = likeness >= 0.6 and age <= 40
-        elif fresh.family == "decision":
-            same = (likeness >= 0.6 and common >= 2 and age <= 60) or (likeness >= 0.5 and age <= 10)
-        else:
-            same = (likeness >= 0.5 and _same_owner(draft, fresh)) or (likeness > 0.5 and age <= 8)
-        if same:
-            drafts[place] = _merged(draft, fresh)
-            return True
-    return False
-
-
-def _same_owner(draft: Draft, fresh: Draft) -> bool:
-    left, right = set(draft.claim.people), set(fresh.claim.people)
-    return bool(left & right) or (draft.claim.said != "" and draft.claim.said == fresh.claim.said)
-
-
-def _merged(draft: Draft, fresh: Draft) -> Draft:
-    support = max(draft.support, fresh.support) + 0.12
-    evidence = draft.evidence
-    for part in fresh.evidence:
-        if all(p.quote.utterance_id != part.quote.utterance_id for p in evidence):
-            evidence = (*evidence, part)
-    better = fresh.support > draft.support + 0.05 or (draft.mode == "propose" and fresh.mode == "")
-    keep_text = draft.family != "decision" or not better
-    claim = fresh.claim if fresh.claim.people or fresh.claim.outside else draft.claim
-    if fresh.mode == "request" and draft.mode == "request" and not fresh.claim.people:
-        claim = fresh.claim
-    return replace(
-        draft,
-        text=draft.text if keep_text else fresh.text,
-        support=support,
-        evidence=evidence,
-        due=fresh.due or draft.due,
-        claim=claim if draft.family == "action" else draft.claim,
-        stems=draft.stems | fresh.stems,
-        last_index=fresh.last_index,
-        reasons=tuple(dict.fromkeys((*draft.reasons, *fresh.reasons, "said again"))),
-        mode=draft.mode if fresh.mode else "",
-        accepted=draft.accepted or fresh.accepted,
-    )
-
-
-def correct(heard: Heard, drafts: list[Draft], state: State, look_back: int) -> bool:
-    """A new date (or the same once more) for an earlier action; true if it was one."""
-    if heard.words > 60:
-        return False
-    names = {n for m in heard.people.values() for n in m.names}
-    me = state.roster.of_speaker(heard.spoken.speaker)
-    every = frozenset().union(*(c.clause.stems for c in heard.clauses))
-    timed = [i for i, c in enumerate(heard.clauses) if c.dues]
-    if not timed and not names:
-        return False
-    for place in range(len(drafts) - 1, -1, -1):
-        draft = drafts[place]
-        if draft.family != "action" or draft.withdrawn or draft.support < 0.4:
-            continue
-        if draft.mode in ("refused", "offer"):
-            continue
-        age = heard.index - draft.last_index
-        owners = {state.roster.of_speaker(p) for p in draft.claim.people}
-        mine = me in owners or me == state.roster.of_speaker(draft.speaker)
-        again = draft.due is not None and any(
-            d.words == draft.due.phrase.words for i in timed for d in heard.clauses[i].dues
-        )
-        if names & owners and age >= 2 and heard.words <= 14 and (again or shared(every, draft.stems)):
-            due = next((d for i in timed if (d := said_due(heard, i))), None)
-            drafts[place] = draft.grown(0.15, "named again", piece(heard), due=draft.due or due)
-            return True
-        for number in sorted(timed, key=lambda i: ("correct" not in heard.clauses[i].signals, -i)):
-            clause = heard.clauses[number]
-            new = len(clause.clause.stems - draft.stems - _TIME_STEMS)
-            if (
-                not mine
-                or new > 2
-                or (new and clause.signals & {"group", "request", "assign", "need"})
-                or (clause.signals & {"past", "reported", "hypothetical"})
-            ):
-                continue
-            if clause.signals & {"correct"} and (
-                age <= 3 or (age <= 10 * look_back and shared(every, draft.stems))
-            ):
-                due = said_due(heard, number, last=True)
-                drafts[place] = draft.grown(0.05, "date changed", piece(heard, 2.0), due=due or draft.due)
-                return True
-            other = every - draft.stems - _TIME_STEMS
-            if age <= 2 and (heard.words <= 10 or (len(other) <= 3 and heard.words <= 16)):
-                due = said_due(heard, number)
-                vague = due is None or due.phrase.kind in ("vague", "clock")
-                drafts[place] = draft.grown(
-                    0.1, "date said again", piece(heard), due=draft.due if vague and draft.due else due
-                )
-                return True
-    return False
-
-
-_TIME_STEMS = stems("""
-    one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen
-    eighteen nineteen thirty forty fifty sixty seventy eighty ninety hundred thousand point half
-    monday tuesday wednesday thursday friday saturday sunday today tomorrow tonight morning afternoon evening night
-    week month january february march april may june july august september october november december noon first
-    second third fourth fifth sixth seventh eighth ninth tenth eleventh twelfth twenty thirty thirtieth twentieth
-    fifteenth sixteenth seventeenth eighteenth nineteenth thirteenth fourteenth twenty-first twenty-second
-    twenty-third twenty-fourth twenty-fifth twenty-sixth twenty-seventh twenty-eighth twenty-ninth thirty-first
-""")
-
-
-def shared(left: frozenset[str], right: frozenset[str]) -> int:
-    """Content stems in common; a short form counts (*refs* for *referees*)."""
-    common = len(left & right)
-    if common:
-        return common
-    starts = {a[:3]: a for a in left if len(a) >= 3}
-    return sum(
-        1 for b in right if (a := starts.get(b[:3])) is not None and (a.startswith(b) or b.startswith(a))
-    )

@@ -130,3 +130,9 @@ def _around(text: str, span: tuple[int, int]) -> tuple[int, int]:
     while last < len(text) and not text[last].isspace():
         last += 1
     return first, last
+
+
+def piece(heard: Heard, weight: float = 1.0) -> Piece:
+    """This utterance as evidence."""
+    tokens = heard.clauses[0].clause.tokens
+    return piece_of(heard.spoken, heard.index, weight, (tokens[0].first, tokens[-1].last))

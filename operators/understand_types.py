@@ -99,7 +99,7 @@ class UnderstandSettings:
     """
 
     action_threshold: float = 0.6
-    decision_threshold: float = 0.6
+    decision_threshold: float = 0.55
     question_threshold: float = 0.6
     look_back: int = 14
     live_items: int = 80

@@ -86,7 +86,7 @@ _FORMS: dict[str, str] = {
         rf"(?: {_PART})?(?: 's (?:call|meeting|session|round|stand-up|standup|issue|paper))?"
     ),
     "relative": (
-        r"(?:first thing )?(?:today|tonight|tomorrow(?: first thing)?)"
+        rf"(?:first thing |(?:{_CLOCK}) )?(?:today|tonight|tomorrow(?: first thing)?)"
         rf"(?: (?:at|by|before) (?:{_CLOCK}))?(?: {_PART}| night)?|"
         r"this (?:morning|afternoon|evening|noon|very day)|later today|in the morning|overnight"
     ),

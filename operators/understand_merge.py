@@ -1,0 +1,154 @@
+"""Restating and correcting: what an utterance adds to an item that is already there."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from operators.language.text import stems
+from operators.understand_birth import said_due
+from operators.understand_hear import Heard
+from operators.understand_state import Draft, State, piece
+
+
+def restate(heard: Heard, fresh: Draft, drafts: list[Draft]) -> bool:
+    """Merge a new draft into an earlier one about the same thing; true if it was merged.
+
+    The last owner and date count; both utterances are evidence.
+    """
+    for place in range(len(drafts) - 1, -1, -1):
+        draft = drafts[place]
+        if draft.family != fresh.family or draft.mode == "refused" or draft.withdrawn:
+            continue
+        both = draft.stems & fresh.stems
+        common = shared(draft.stems, fresh.stems) if fresh.family == "action" else len(both - TIME_STEMS)
+        if common == 0:
+            continue
+        likeness = common / max(1, min(len(draft.stems), len(fresh.stems)))
+        age = heard.index - draft.last_index
+        if fresh.family == "question":
+            same = likeness >= 0.6 and age <= 40
+        elif fresh.family == "decision":
+            same = (likeness >= 0.6 and common >= 2 and age <= 60) or (likeness >= 0.5 and age <= 10)
+        else:
+            same = (likeness >= 0.5 and _same_owner(draft, fresh)) or (likeness > 0.5 and age <= 8)
+        if same:
+            drafts[place] = _merged(draft, fresh)
+            return True
+    return False
+
+
+def _same_owner(draft: Draft, fresh: Draft) -> bool:
+    left, right = set(draft.claim.people), set(fresh.claim.people)
+    return bool(left & right) or (draft.claim.said != "" and draft.claim.said == fresh.claim.said)
+
+
+def _merged(draft: Draft, fresh: Draft) -> Draft:
+    support = max(draft.support, fresh.support) + 0.12
+    evidence = draft.evidence
+    for part in fresh.evidence:
+        if all(p.quote.utterance_id != part.quote.utterance_id for p in evidence):
+            evidence = (*evidence, part)
+    better = fresh.support > draft.support + 0.05 or (draft.mode == "propose" and fresh.mode == "")
+    keep_text = draft.family != "decision" or not better
+    claim = fresh.claim if fresh.claim.people or fresh.claim.outside else draft.claim
+    if fresh.mode == "request" and draft.mode == "request" and not fresh.claim.people:
+        claim = fresh.claim
+    return replace(
+        draft,
+        text=draft.text if keep_text else fresh.text,
+        support=support,
+        evidence=evidence,
+        due=fresh.due or draft.due,
+        claim=claim if draft.family == "action" else draft.claim,
+        stems=draft.stems | fresh.stems,
+        last_index=fresh.last_index,
+        reasons=tuple(dict.fromkeys((*draft.reasons, *fresh.reasons, "said again"))),
+        mode=draft.mode if fresh.mode else "",
+        accepted=draft.accepted or fresh.accepted,
+    )
+
+
+def correct(heard: Heard, drafts: list[Draft], state: State, look_back: int) -> bool:
+    """A new date (or the same once more) for an earlier action; true if it was one."""
+    if heard.words > 60:
+        return False
+    timed = [i for i, c in enumerate(heard.clauses) if c.dues]
+    if not timed and not heard.people:
+        return False
+    for place in range(len(drafts) - 1, -1, -1):
+        draft = drafts[place]
+        if draft.family != "action" or draft.withdrawn or draft.support < 0.4:
+            continue
+        if draft.mode in ("refused", "offer"):
+            continue
+        changed = _named_again(heard, draft, state, timed) or _redated(heard, draft, state, timed, look_back)
+        if changed is not None:
+            drafts[place] = changed
+            return True
+    return False
+
+
+def _named_again(heard: Heard, draft: Draft, state: State, timed: list[int]) -> Draft | None:
+    """The owner is reminded of it (*Kamala, rota Thursday*)."""
+    names = {n for m in heard.people.values() for n in m.names}
+    owners = {state.roster.of_speaker(p) for p in draft.claim.people}
+    if not names & owners or heard.index - draft.last_index < 2 or heard.words > 14:
+        return None
+    phrases = [d.words for i in timed for d in heard.clauses[i].dues]
+    if (draft.due is None or draft.due.phrase.words not in phrases) and not shared(_said(heard), draft.stems):
+        return None
+    due = next((d for i in timed if (d := said_due(heard, i))), None)
+    return draft.grown(0.15, "named again", piece(heard), due=draft.due or due)
+
+
+def _redated(heard: Heard, draft: Draft, state: State, timed: list[int], look_back: int) -> Draft | None:
+    """The owner or who asked says another date, or the same once more."""
+    age = heard.index - draft.last_index
+    me = state.roster.of_speaker(heard.spoken.speaker)
+    owners = {state.roster.of_speaker(p) for p in draft.claim.people}
+    mine = me in owners or me == state.roster.of_speaker(draft.speaker)
+    for number in sorted(timed, key=lambda i: ("correct" not in heard.clauses[i].signals, -i)):
+        clause = heard.clauses[number]
+        told = clause.best("correct")
+        anyone = told is not None and told.rule.name == "make_it_another_day" and age <= 2
+        new = len(clause.clause.stems - draft.stems - TIME_STEMS)
+        if not (mine or anyone) or new > 2 or clause.signals & {"past", "reported", "hypothetical"}:
+            continue
+        if new and clause.signals & {"group", "request", "assign", "need"}:
+            continue
+        if told is not None and (age <= 3 or (age <= 10 * look_back and shared(_said(heard), draft.stems))):
+            due = said_due(heard, number, last=True)
+            return draft.grown(0.05, "date changed", piece(heard, 2.0), due=due or draft.due)
+        other = _said(heard) - draft.stems - TIME_STEMS
+        if age <= 2 and (heard.words <= 10 or (len(other) <= 3 and heard.words <= 16)):
+            due = said_due(heard, number)
+            vague = due is None or due.phrase.kind in ("vague", "clock")
+            kept = draft.due if vague and draft.due else due
+            return draft.grown(0.1, "date said again", piece(heard), due=kept)
+    return None
+
+
+def _said(heard: Heard) -> frozenset[str]:
+    return frozenset().union(*(c.clause.stems for c in heard.clauses))
+
+
+TIME_STEMS = stems("""
+    one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen
+    eighteen nineteen thirty forty fifty sixty seventy eighty ninety hundred thousand point half
+    monday tuesday wednesday thursday friday saturday sunday today tomorrow tonight morning afternoon evening night
+    week month january february march april may june july august september october november december noon first
+    second third fourth fifth sixth seventh eighth ninth tenth eleventh twelfth twenty thirty thirtieth twentieth
+    fifteenth sixteenth seventeenth eighteenth nineteenth thirteenth fourteenth twenty-first twenty-second
+    twenty-third twenty-fourth twenty-fifth twenty-sixth twenty-seventh twenty-eighth twenty-ninth thirty-first
+""")
+
+
+def shared(left: frozenset[str], right: frozenset[str]) -> int:
+    """Content stems in common; a short form counts (*refs* for *referees*)."""
+    common = len(left & right)
+    if common:
+        return common
+    starts = {a[:3]: a for a in left if len(a) >= 3}
+    return sum(
+        1 for b in right if (a := starts.get(b[:3])) is not None and (a.startswith(b) or b.startswith(a))
+    )
