@@ -18,9 +18,9 @@ _VOICE: Final = re.compile(r"<v(?:\.[^\s>]*)?\s+([^>]*)>", re.IGNORECASE)
 _CHEVRON_NAME: Final = re.compile(r"^\s*([^<>:]{1,40}?)\s*>>+\s*:?\s*")
 _CHEVRON: Final = re.compile(r"^\s*(?:>>+|»)\s*")
 _BRACKET: Final = re.compile(r"^\s*\[([^\[\]]{1,60})\]\s*:?\s*(?=\S)")
-_PLAIN: Final = r"[^:;,.!?<>\[\]\"“”]"
+_PLAIN: Final = r"[^:：;,.!?<>\[\]\"“”]"
 _PREFIX: Final = re.compile(
-    rf"^\s*(?:[-–—]\s*)?({_PLAIN}{{1,50}}(?:\.{_PLAIN}{{0,46}}){{0,2}}?)\s*:\s+(?=\S)"
+    rf"^\s*(?:[-–—]\s*)?({_PLAIN}{{1,50}}(?:\.{_PLAIN}{{0,46}}){{0,2}}?)\s*(?::\s+|：\s*)(?=\S)"
 )
 _DASH: Final = re.compile(r"^\s*[-–—]\s*(?=\S)")
 _LABEL: Final = re.compile(
@@ -188,31 +188,41 @@ def _could_be_name(text: str) -> bool:
     if not 1 <= len(words) <= 6 or words[0].lower().strip(".") in _NOT_NAMES or text[0].isdigit():
         return False
     strong = [word for word in words if word.lower() not in _SMALL_NAME_WORDS and not word.startswith("(")]
-    return bool(strong) and all(
-        _NAME_WORD.fullmatch(word) and (not word[0].isalpha() or word[0].isupper() or not word[0].islower())
-        for word in strong
-    )
+    return bool(strong) and all(_NAME_WORD.fullmatch(word) and _starts_like_a_name(word) for word in strong)
+
+
+def _starts_like_a_name(word: str) -> bool:
+    """Capital first, or after an elided article (d'Arc); scripts without capitals pass."""
+    return not word[0].islower() or (word[1:2] in {"'", "’"} and word[2:3].isupper())
 
 
 def _prefix_names(cues: Sequence[Cue]) -> _Names:
-    """Which prefixes are speakers: in a file where most cues have one all that look like names, else those
-    that come back. A sentence with a colon ("So: we do this") neither looks like a name nor comes back."""
-    counts: Counter[str] = Counter()
-    with_prefix = brackets = chevrons = 0
+    """Which prefixes are speakers.
+
+    Where most cues have a prefix: all that look like names, and short ones that come back ("jsmith"). Else
+    names that come back. A sentence with a colon ("So: we do this") neither looks like a name nor comes back.
+    """
+    likely: Counter[str] = Counter()
+    short: Counter[str] = Counter()
+    prefixed = brackets = chevrons = 0
     for cue in cues:
-        found = [m[1].strip() for line in cue.lines if (m := _PREFIX.match(without_tags(line)))]
-        likely = [name for name in found if _could_be_name(name)]
-        counts.update(likely)
-        with_prefix += bool(likely)
+        found = {m[1].strip() for line in cue.lines if (m := _PREFIX.match(without_tags(line)))}
+        likely.update(name for name in found if _could_be_name(name))
+        short.update(name for name in found if _is_short(name))
+        prefixed += bool(found)
         first = without_tags(cue.lines[0])
         bracket = _BRACKET.match(first)
         brackets += bracket is not None and not _SOUND_NOTES.search(bracket[1]) and _could_be_name(bracket[1])
         chevrons += _CHEVRON.match(first) is not None
-    if with_prefix * 2 >= len(cues):
-        names = set(counts)
-    else:
-        names = {name for name, count in counts.items() if count > 1 or _LABEL.fullmatch(name)}
-    return _Names(frozenset(names), brackets * 5 >= len(cues) or brackets > 2, chevrons > 0)
+    come_back = {name for name, count in likely.items() if count > 1 or _LABEL.fullmatch(name)}
+    if prefixed * 2 >= len(cues):
+        come_back |= set(likely) | {name for name, count in short.items() if count > 2}
+    return _Names(frozenset(come_back), brackets * 5 >= len(cues) or brackets > 2, chevrons * 20 > len(cues))
+
+
+def _is_short(text: str) -> bool:
+    words = text.lower().split()
+    return 1 <= len(words) <= 3 and words[0] not in _NOT_NAMES and not words[0][0].isdigit()
 
 
 def _goes_on(lines: Sequence[TextPiece], cue: Cue) -> bool:

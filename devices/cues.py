@@ -15,6 +15,8 @@ from .streams import InputError, Note, WordPiece
 
 _TIME = r"(?:(\d{1,4})\s*:\s*)?(\d{1,2})\s*:\s*(\d{1,2})(?:\s*[.,:]\s*(\d{1,9}))?"
 _ARROW: Final = re.compile(rf"^\s*{_TIME}\s*-{{1,3}}>\s*{_TIME}(?:\s|$)")
+_NAMED_ID: Final = re.compile(r'^\s*\d+\s+"([^"<>]{1,100})"\s*(?:\(\d*\)\s*)?$')
+"""Cue ids as Webex writes them: number, speaker in quotes, account."""
 _INLINE_TIME: Final = re.compile(rf"<{_TIME}>")
 _TAG: Final = re.compile(r"</?[a-zA-Z][^<>]{0,500}>|</?>|\{\\[^{}]{0,200}\}")
 _BLOCK: Final = re.compile(r"^(NOTE|STYLE|REGION)(?:\s|:|$)")
@@ -112,12 +114,14 @@ def _blocks(text: str) -> Iterator[tuple[int, int, list[str]]]:
     times: tuple[int, int] | None = None
     body: list[str] = []
     skipping = after_blank = False
+    above = speaker = ""
     for line in [*lines, ""]:
         match = _ARROW.match(line) if "->" in line else None
         if match is not None:
             if times is not None:
-                yield (*times, _without_id(body, after_blank))
-            times, body, skipping = _times(match), [], False
+                yield (*times, _voiced(_without_id(body, after_blank), speaker))
+            named = None if after_blank else _NAMED_ID.match(above)
+            times, body, skipping, speaker = _times(match), [], False, named[1] if named else ""
         elif not line.strip():
             # A blank line inside a cue (rolling captions, SRT by hand) ends it only for what follows it.
             after_blank = True
@@ -125,13 +129,13 @@ def _blocks(text: str) -> Iterator[tuple[int, int, list[str]]]:
         elif times is None or (after_blank and _BLOCK.match(line)):
             skipping = skipping or _BLOCK.match(line) is not None
             if times is not None:
-                yield (*times, body)
+                yield (*times, _voiced(body, speaker))
                 times, body = None, []
         elif not skipping:
             body.append(("\n" if after_blank else "") + line.strip())
-        after_blank = False
+        after_blank, above = False, line
     if times is not None:
-        yield (*times, body)
+        yield (*times, _voiced(body, speaker))
 
 
 def _without_id(body: list[str], after_blank: bool) -> list[str]:
@@ -139,6 +143,11 @@ def _without_id(body: list[str], after_blank: bool) -> list[str]:
     if body and not after_blank and (body[-1].startswith("\n") or (len(body) > 1 and body[-1].isdigit())):
         return body[:-1]
     return body
+
+
+def _voiced(body: list[str], speaker: str) -> list[str]:
+    """A cue's lines as said by whom its id names, where it does."""
+    return [f"<v {speaker}>{line}" for line in body] if speaker else body
 
 
 def _times(match: re.Match[str]) -> tuple[int, int]:

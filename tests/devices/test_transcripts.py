@@ -84,6 +84,45 @@ And that is why.\r
     ]
 
 
+def test_account_names_that_come_back_are_speakers(tmp_path: Path) -> None:
+    said = [
+        "jsmith: one",
+        "anna k: two",
+        "so: three",
+        "jsmith: four",
+        "anna k: five",
+        "jsmith: six",
+        "anna k: seven",
+    ]
+    cues = [f"{n}\n00:00:{n:02},000 --> 00:00:{n + 1:02},000\n{text}.\n" for n, text in enumerate(said, 1)]
+    lines, _ = lines_of(tmp_path, "accounts.srt", "\n".join(cues))
+    assert [speaker for speaker, _ in spoken(lines)] == [
+        "jsmith", "anna k", None, "jsmith", "anna k", "jsmith", "anna k",
+    ]  # fmt: skip
+
+
+def test_speakers_in_cue_ids_as_webex_writes_them(tmp_path: Path) -> None:
+    text = """WEBVTT
+
+1 "Nadia Okafor" (3221226240)
+00:00:02.000 --> 00:00:04.000
+The pump arrives
+on Tuesday.
+
+2 "" (0)
+00:00:04.000 --> 00:00:05.000
+Who is this?
+
+3 "Jürgen Weiß" (42)
+00:00:05.000 --> 00:00:06.000
+Me.
+"""
+    lines, _ = lines_of(tmp_path, "webex.vtt", text)
+    assert spoken(lines) == [
+        ("Nadia Okafor", "The pump arrives on Tuesday."), (None, "Who is this?"), ("Jürgen Weiß", "Me."),
+    ]  # fmt: skip
+
+
 def test_a_sentence_with_a_colon_is_no_speaker(tmp_path: Path) -> None:
     text = """1
 00:00:01,000 --> 00:00:03,000
@@ -163,6 +202,10 @@ BEN: Sure.
         ("SPEAKER_01: We start late.", "SPEAKER_01", "We start late."),
         ("Speaker 2: We start late.", "Speaker 2", "We start late."),
         ("李雷: 我们开始吧。", "李雷", "我们开始吧。"),
+        ("李雷：我们开始吧。", "李雷", "我们开始吧。"),
+        ("Maria Lopez (she/her): We start late.", "Maria Lopez (she/her)", "We start late."),
+        ("Maria Lopez | Acme: We start late.", "Maria Lopez | Acme", "We start late."),
+        ("Jean-Luc d'Arc: We start late.", "Jean-Luc d'Arc", "We start late."),
         ("<v Maria\u00a0Lopez>We start late.", "Maria Lopez", "We start late."),
         ("<i>We start late.</i>", None, "We start late."),
         ("{\\an8}We&nbsp;start <font color='red'>late</font>.", None, "We start late."),
