@@ -77,7 +77,7 @@ def add_perceive(flow: Dataflow, settings: Settings) -> KeyedStream[tuple[int, O
     def step(shard: int) -> Perceive:
         return Perceive(shard, wanted, voice, workers, KafkaJournal(link))
 
-    received = op.input("devices", flow, ShardSource(link, DEVICE_TOPICS))
+    received = op.input("devices", flow, ShardSource(link, DEVICE_TOPICS, tell_caught_up=True))
     accepted = ingest(received, stores, lateness, link.names)
     timed = clock(accepted, stores, ClockSettings())
     return perceive(timed, stores, step)

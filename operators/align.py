@@ -40,7 +40,7 @@ from contracts.timeline import (
 )
 
 from .shard import by_shard
-from .source import Received
+from .source import CaughtUp, Received
 from .store import StepStore, Stores
 from .understand import Attendee, MeetingContext, Spoken, SpokenWord
 
@@ -162,10 +162,21 @@ def to_timeline_ns(clock: ClockRecord, raw_ns: int) -> int:
     return raw_ns - clock.offset_ns - skew_ns
 
 
+def is_step(clock: ClockRecord) -> bool:
+    """Whether this record was written because the device's clock jumped."""
+    return clock.number > 0 and clock.method == "arrival"
+
+
+def _device_of(stream: str) -> str:
+    return stream.rpartition("/")[0]
+
+
 @dataclass(slots=True)
 class _Stream:
     live: bool
     mark_raw_ns: int = _NEVER_NS
+    mark_clock: int = 0
+    """Number of the clock record that was in force when the mark came."""
 
 
 @dataclass(slots=True)
@@ -257,7 +268,7 @@ class MeetingAligner:
         stream = self.streams.setdefault(record.stream, _Stream(live=True))
         stream.live = record.state in ("opened", "resumed")
         if stream.live:
-            stream.mark_raw_ns = max(stream.mark_raw_ns, record.raw_ns)
+            self._move_mark(record.stream, record.raw_ns)
         return self._settle()
 
     def _clock(self, record: ClockRecord) -> list[Aligned]:
@@ -270,20 +281,33 @@ class MeetingAligner:
         return [self._again()] if order != self.settled else []
 
     def _mark(self, name: str, raw_ns: int) -> list[Aligned]:
-        stream = self.streams.setdefault(name, _Stream(live=True))
-        if raw_ns <= stream.mark_raw_ns:
-            return []
-        stream.mark_raw_ns = raw_ns
-        return self._settle()
+        return self._settle() if self._move_mark(name, raw_ns) else []
+
+    def _move_mark(self, name: str, raw_ns: int) -> bool:
+        """Marks only go forward on the timeline; on the device's own clock they go back when that is set back."""
+        stream, device = self.streams.setdefault(name, _Stream(live=True)), _device_of(name)
+        known = self.clocks.get(device)
+        clock = known[-1].number if known else 0
+        if stream.mark_raw_ns != _NEVER_NS:
+            new_ns = to_timeline_ns(self._clock_of(device, clock, raw_ns), raw_ns)
+            if new_ns <= self._mark_on_timeline(name, stream):
+                return False
+        stream.mark_raw_ns, stream.mark_clock = raw_ns, clock
+        return True
+
+    def _mark_on_timeline(self, name: str, stream: _Stream) -> int:
+        if stream.mark_raw_ns == _NEVER_NS:
+            return _NEVER_NS
+        clock = self._clock_of(_device_of(name), stream.mark_clock, stream.mark_raw_ns)
+        return to_timeline_ns(clock, stream.mark_raw_ns)
 
     def _utterance(self, record: UtteranceRecord) -> list[Aligned]:
         known = self.utterances.get(record.id)
-        if known is not None and (known.state == "closed" and record.state == "tentative"):
+        if known is not None and known.state == "closed" and record.state != "withdrawn":
+            # What was closed first stands; only being withdrawn can follow it.
             return self._mark(record.stream, record.mark_ns)
         out: list[Aligned] = []
-        setting = self._setting(
-            first_ns=to_timeline_ns(self._clock_of(record.device, record.raw_start_ns), record.raw_start_ns)
-        )
+        setting = self._setting(first_ns=self._on_timeline(record.device, record.clock, record.raw_start_ns))
         if record.state == "withdrawn":
             if known is not None:
                 del self.utterances[record.id]
@@ -299,8 +323,7 @@ class MeetingAligner:
             if record.state == "closed":
                 self.waiting.add(record.id)
             out.append(Heard(self.meeting_id, setting, self._spoken(record)))
-        stream = self.streams.setdefault(record.stream, _Stream(live=True))
-        stream.mark_raw_ns = max(stream.mark_raw_ns, record.mark_ns)
+        self._move_mark(record.stream, record.mark_ns)
         return out + self._settle()
 
     def _settle(self) -> list[Aligned]:
@@ -356,7 +379,7 @@ class MeetingAligner:
     def _slide_spans(self, end_ns: int) -> tuple[SlideSpan, ...]:
         by_stream: dict[str, list[tuple[int, SlideRecord]]] = {}
         for slide in self.slides.values():
-            start = to_timeline_ns(self._clock_of(slide.device, slide.raw_start_ns), slide.raw_start_ns)
+            start = self._on_timeline(slide.device, slide.clock, slide.raw_start_ns)
             by_stream.setdefault(slide.stream, []).append((start, slide))
         spans = []
         for shown in by_stream.values():
@@ -371,24 +394,32 @@ class MeetingAligner:
     def _gaps(self) -> tuple[GapSpan, ...]:
         spans = set()
         for gap in self.gaps:
-            clock = self._clock_of(gap.device, gap.raw_start_ns)
+            clock = self._clock_of(gap.device, gap.clock, gap.raw_start_ns)
             start, end = (to_timeline_ns(clock, t) for t in (gap.raw_start_ns, gap.raw_end_ns))
             spans.add(GapSpan(gap.stream, start, end, gap.what))
         return tuple(sorted(spans, key=lambda g: (g.start_ns, g.stream, g.what)))
 
     def _least_mark_ns(self) -> int:
-        marks = [
-            _NEVER_NS if s.mark_raw_ns == _NEVER_NS
-            else to_timeline_ns(self._clock_of(name.rsplit("/", 1)[0], s.mark_raw_ns), s.mark_raw_ns)
-            for name, s in self.streams.items() if s.live
-        ]  # fmt: skip
+        marks = [self._mark_on_timeline(name, s) for name, s in self.streams.items() if s.live]
         return min(marks, default=_ALWAYS_NS)
 
-    def _clock_of(self, device: str, raw_ns: int) -> ClockRecord:
-        """The newest clock record that holds for a raw time; the identity where none was written."""
-        for record in reversed(self.clocks.get(device, ())):
-            if record.from_raw_ns <= raw_ns:
-                return record
+    def _on_timeline(self, device: str, clock: int, raw_ns: int) -> int:
+        return to_timeline_ns(self._clock_of(device, clock, raw_ns), raw_ns)
+
+    def _clock_of(self, device: str, placed_by: int, raw_ns: int) -> ClockRecord:
+        """The newest clock record that holds for a raw time; the identity where none was written.
+
+        Where a device's clock jumped, the same raw time may come twice, or never come again: what was
+        placed before the jump is not re-timed by what was learnt after it.
+        """
+        found = None
+        for record in self.clocks.get(device, ()):
+            if record.number > placed_by and is_step(record):
+                break
+            if record.number == placed_by or record.from_raw_ns <= raw_ns:
+                found = record
+        if found is not None:
+            return found
         return ClockRecord(
             meeting_id=self.meeting_id, device=device, number=0, from_raw_ns=_NEVER_NS, ref_ns=0, offset_ns=0,
             uncertainty_ns=0, method="stamped",
@@ -396,14 +427,14 @@ class MeetingAligner:
 
     def _start_of(self, utterance_id: str) -> int:
         record = self.utterances[utterance_id]
-        return to_timeline_ns(self._clock_of(record.device, record.raw_start_ns), record.raw_start_ns)
+        return self._on_timeline(record.device, record.clock, record.raw_start_ns)
 
     def _end_of(self, utterance_id: str) -> int:
         record = self.utterances[utterance_id]
-        return to_timeline_ns(self._clock_of(record.device, record.raw_end_ns), record.raw_end_ns)
+        return self._on_timeline(record.device, record.clock, record.raw_end_ns)
 
     def _spoken(self, record: UtteranceRecord) -> Spoken:
-        clock = self._clock_of(record.device, record.raw_start_ns)
+        clock = self._clock_of(record.device, record.clock, record.raw_start_ns)
         return Spoken(
             id=record.id, start_ns=to_timeline_ns(clock, record.raw_start_ns), end_ns=to_timeline_ns(clock, record.raw_end_ns),
             speaker=record.speaker, text=record.text, device=record.device, error_ms=clock.uncertainty_ns / _NS_PER_MS,
@@ -442,6 +473,7 @@ class Align:
         self._meetings: dict[str, MeetingAligner] = {}
         self._run: int | None = None
         self._touched: set[str] = set()
+        self._purged: set[str] = set()
 
     def open(self, store: StepStore) -> None:
         for _, value in store.scan(_MEETING):
@@ -454,12 +486,14 @@ class Align:
         self._run = None if run is None else int.from_bytes(run, "big")
 
     def save(self, store: StepStore) -> None:
+        for name in sorted(self._purged):
+            store.delete(_MEETING + name.encode())
+            for key, _ in list(store.scan(_utterance_key(name, ""))):
+                store.delete(key)
+        self._purged.clear()
         for name in sorted(self._touched):
             meeting = self._meetings.get(name)
             if meeting is None:
-                store.delete(_MEETING + name.encode())
-                for key, _ in list(store.scan(_utterance_key(name, ""))):
-                    store.delete(key)
                 continue
             for changed in sorted(meeting.changed):
                 record = meeting.utterances.get(changed)
@@ -480,10 +514,10 @@ class Align:
     def next_timer_s(self) -> float | None:
         return None
 
-    def on_batch(self, values: list[Received]) -> list[Aligned]:
+    def on_batch(self, values: list[Received | CaughtUp]) -> list[Aligned]:
         out: list[Aligned] = []
         for received in values:
-            if received.value[:4] != MAGIC:
+            if isinstance(received, Received) and received.value[:4] != MAGIC:
                 out.extend(self.read(TIMELINE_RECORD.validate_json(received.value)))
         return out
 
@@ -501,11 +535,12 @@ class Align:
         out = meeting.feed(record)
         if any(isinstance(change, Purged) for change in out):
             del self._meetings[record.meeting_id]
+            self._purged.add(record.meeting_id)
         return out
 
 
 def align(
-    up: KeyedStream[tuple[int, Received]], stores: Stores, settings: AlignSettings
+    up: KeyedStream[tuple[int, Received | CaughtUp]], stores: Stores, settings: AlignSettings
 ) -> KeyedStream[tuple[int, Aligned]]:
     """Join the streams of each meeting's log in one order."""
     return by_shard("align", up, stores, lambda _: Align(settings))

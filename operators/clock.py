@@ -5,7 +5,7 @@ Estimating clocks online plugs in here: another source of ``ClockRecord`` for th
 
 import pickle
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final, Literal
 
 from bytewax.operators import KeyedStream
@@ -19,16 +19,19 @@ from contracts.messages import (
     OcrMessage,
     TranscriptMessage,
 )
-from contracts.packet import ClockKind, Packet
+from contracts.packet import ClockKind, Codec, Packet
 from contracts.timeline import ClockRecord, NoticeRecord
 
+from .align import to_timeline_ns
 from .ingest import Arrival, modality_of
 from .shard import by_shard
 from .sink import Outgoing
+from .source import CaughtUp
 from .store import StepStore, Stores
 
 _PREFIX: Final = b"meeting/"
 _GLOBAL: Final = b"global"
+_NS_PER_S: Final = 1_000_000_000
 DEFAULT_TAI_UTC_S: Final = 37
 """TAI minus UTC since 2017 (IERS Bulletin C)."""
 
@@ -41,9 +44,13 @@ class ClockSettings:
     utc_uncertainty_ns: int = 20_000_000
     arrival_uncertainty_ns: int = 250_000_000
     step_ns: int = 10_000_000_000
-    """A jump of a stream's stamps by more than this without a new stream epoch is a step of its clock."""
+    """A stream of sound or H.264 whose stamps leave their course by more than this has a stepped clock."""
+    sparse_step_ns: int = 3600 * 1_000_000_000
+    """The same for streams that may be silent for long: transcripts, slide text, single pictures."""
     far_ns: int = 48 * 3600 * 1_000_000_000
-    """First stamps further than this from the meeting's start or the arrival are not believed."""
+    """First stamps further than this from the meeting's start and from the arrival are not believed."""
+    told_steps: int = 5
+    """Steps of one device that are told one by one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,25 +62,41 @@ class Timed:
 
 
 ClockOutput = Timed | ClockRecord | NoticeRecord
+_DeviceBody = Packet | TranscriptMessage | OcrMessage | EndOfStream
+_Method = Literal["stamped", "stored", "anchor", "arrival"]
+
+
+@dataclass(frozen=True, slots=True)
+class _Last:
+    """The newest message of a stream: where its stretch ended by its stamps, and when it arrived."""
+
+    raw_end_ns: int
+    sequence: int
+    arrival_ns: int
 
 
 @dataclass(slots=True)
 class _Device:
     record: ClockRecord
-    last_raw_ns: dict[str, int] = field(default_factory=dict)
+    kind: ClockKind
+    base_ns: int
+    """Offset of the stamps without calibration: of their kind of clock, an anchor or the arrival, and of steps."""
+    steps: int = 0
+    streams: dict[str, _Last] = field(default_factory=dict)
 
 
 class MeetingClocks:
     """Clocks of one meeting's devices. Input order decides, nothing else."""
 
     def __init__(
-        self, settings: ClockSettings, meeting_id: str, calibrations: dict[str, Calibration]
-    ) -> None:
+        self, settings: ClockSettings, meeting_id: str, calibrations: dict[str, Calibration],
+        states: dict[str, ClockState],
+    ) -> None:  # fmt: skip
         self._settings = settings
         self._meeting_id = meeting_id
         self._devices: dict[str, _Device] = {}
         self._calibrations = dict(calibrations)
-        self._states: dict[str, ClockState] = {}
+        self._states = dict(states)
         self._tai_utc_s = DEFAULT_TAI_UTC_S
         self._start_ns: int | None = None
 
@@ -81,73 +104,153 @@ class MeetingClocks:
         """The arrival with its clock, after the clock records that it brings about."""
         body = arrival.body
         if isinstance(body, MeetingStarted):
-            self._tai_utc_s = body.tai_utc_offset_s
-            self._start_ns = body.start_ns
-        elif isinstance(body, Calibration):
-            self._calibrations[body.device] = body
-            return [Timed(arrival, 0), *self._replaced(body.device)]
-        elif isinstance(body, ClockState):
-            self._states[body.device] = body
-            return [Timed(arrival, 0), *self._replaced(body.device)]
-        elif isinstance(body, Packet | TranscriptMessage | OcrMessage | EndOfStream):
+            self._start_ns = body.start_ns if body.start_ns is not None else self._start_ns
+            return [Timed(arrival, 0), *self._counts_utc_by(body.tai_utc_offset_s)]
+        if isinstance(body, Calibration | ClockState):
+            return [Timed(arrival, 0), *self.told(body)]
+        if isinstance(body, Packet | TranscriptMessage | OcrMessage | EndOfStream):
             out = self._placed(body, arrival)
             return [*out, Timed(arrival, self._devices[body.device_id].record.number)]
         return [Timed(arrival, 0)]
 
-    def _placed(
-        self, body: Packet | TranscriptMessage | OcrMessage | EndOfStream, arrival: Arrival
-    ) -> list[ClockOutput]:
+    def told(self, body: Calibration | ClockState) -> list[ClockOutput]:
+        """A calibration or clock state: what it changes for a device that is already sending.
+
+        What was said of a device in this meeting stands against what is said for all meetings.
+        """
+        known: Calibration | ClockState | None = self._states.get(body.device)
+        if isinstance(body, Calibration):
+            known = self._calibrations.get(body.device)
+        if body.meeting_id == ALL_MEETINGS and known is not None and known.meeting_id != ALL_MEETINGS:
+            return []
+        if isinstance(body, Calibration):
+            self._calibrations[body.device] = body
+        else:
+            self._states[body.device] = body
+        device = self._devices.get(body.device)
+        if device is None:
+            return []
+        if isinstance(body, ClockState) and device.kind is ClockKind.MONOTONIC:
+            anchor = _anchor_ns(body)
+            device.base_ns = device.base_ns if anchor is None else anchor
+        return self._again(device)
+
+    def _counts_utc_by(self, tai_utc_s: int) -> list[ClockOutput]:
+        change_ns, self._tai_utc_s = (tai_utc_s - self._tai_utc_s) * _NS_PER_S, tai_utc_s
+        out: list[ClockOutput] = []
+        for device in self._devices.values():
+            if change_ns and device.kind is ClockKind.UTC:
+                device.base_ns -= change_ns
+                out += self._again(device)
+        return out
+
+    def _placed(self, body: _DeviceBody, arrival: Arrival) -> list[ClockOutput]:
         """Clock records that this stamp makes necessary."""
         device = self._devices.get(body.device_id)
         stream = f"{modality_of(body).name}/{body.stream_epoch}"
-        raw = body.timestamp_ns
-        out: list[ClockOutput] = []
+        raw, out = body.timestamp_ns, list[ClockOutput]()
         if device is None:
-            record = self._first_record(body.device_id, body.clock_kind, raw, arrival)
-            device = self._devices[body.device_id] = _Device(record)
-            out = [record, *self._doubt(record)]
-        elif isinstance(body, Packet):
-            last = device.last_raw_ns.get(stream)
-            if last is not None and abs(raw - last) > self._settings.step_ns:
-                out = self._stepped(device, body.device_id, raw, raw - last)
-        if not isinstance(body, EndOfStream):
-            device.last_raw_ns[stream] = raw + body.duration_ns
+            device = self._devices[body.device_id] = self._first(body, arrival)
+            out = [device.record, *self._doubt(device.record)]
+        else:
+            course = self._course(device, body, stream, arrival)
+            if course is not None:
+                out = self._stepped(device, body.device_id, raw, course)
+        if self._start_ns is None:
+            self._start_ns = to_timeline_ns(device.record, raw)
+        device.streams[stream] = _Last(raw + body.duration_ns, body.sequence, arrival.arrival_ns)
         return out
 
-    def _first_record(self, device: str, kind: ClockKind, raw: int, arrival: Arrival) -> ClockRecord:
-        s = self._settings
-        arrival_tai = arrival.arrival_ns + self._tai_utc_s * 1_000_000_000
-        state = self._states.get(device)
-        method: Literal["stamped", "stored", "anchor", "arrival"] = "stamped"
-        offset, uncertainty = 0, s.ptp_uncertainty_ns
-        if kind is ClockKind.UTC:
-            offset, uncertainty = -self._tai_utc_s * 1_000_000_000, s.utc_uncertainty_ns
+    def _first(self, body: _DeviceBody, arrival: Arrival) -> _Device:
+        """The device's first clock, from its stamp and what is known of it."""
+        s, raw = self._settings, body.timestamp_ns
+        arrival_tai = arrival.arrival_ns + self._tai_utc_s * _NS_PER_S
+        anchor = _anchor_ns(self._states.get(body.device_id))
+        base = 0
+        by_arrival = False
+        if body.clock_kind is ClockKind.UTC:
+            base = -self._tai_utc_s * _NS_PER_S
+        elif body.clock_kind is ClockKind.MONOTONIC:
+            by_arrival = anchor is None
+            base = raw - arrival_tai if anchor is None else anchor
+        record = self._record(body.device_id, body.clock_kind, base, raw, by_arrival=by_arrival)
+        if not self._credible(to_timeline_ns(record, raw), arrival):
+            base = raw - (arrival_tai if arrival.arrival_ns > 0 else self._start_ns or 0)
+            record = record.model_copy(
+                update={"offset_ns": base, "ref_ns": raw, "skew_ppb": 0.0, "method": "arrival",
+                        "uncertainty_ns": s.arrival_uncertainty_ns}
+            )  # fmt: skip
+        return _Device(record, body.clock_kind, base)
+
+    def _credible(self, placed_ns: int, arrival: Arrival) -> bool:
+        """Whether a first stamp lies in the meeting, or where it arrived.
+
+        Only a broker's own append time proves a stamp wrong without a meeting's start to compare with:
+        recordings of old meetings are published too.
+        """
+        far_ns = self._settings.far_ns
+        ahead_ns = placed_ns - (arrival.arrival_ns + self._tai_utc_s * _NS_PER_S)
+        if arrival.arrival_ns > 0 and abs(ahead_ns) <= far_ns:
+            return True
+        if self._start_ns is not None:
+            return abs(placed_ns - self._start_ns) <= far_ns
+        return arrival.arrival_ns <= 0 or (ahead_ns < 0 and not arrival.appended)
+
+    def _record(self, name: str, kind: ClockKind, base_ns: int, raw: int, *, by_arrival: bool) -> ClockRecord:
+        """A device's clock by its base and by what was measured or said of it."""
+        s, state, calibration = self._settings, self._states.get(name), self._calibrations.get(name)
+        method: _Method = "stamped"
+        uncertainty = s.utc_uncertainty_ns if kind is ClockKind.UTC else s.ptp_uncertainty_ns
+        if by_arrival:
+            method, uncertainty = "arrival", s.arrival_uncertainty_ns
         elif kind is ClockKind.MONOTONIC:
-            if state is not None and state.anchor_raw_ns is not None and state.anchor_timeline_ns is not None:
-                offset, method = state.anchor_raw_ns - state.anchor_timeline_ns, "anchor"
-            else:
-                offset, uncertainty, method = raw - arrival_tai, s.arrival_uncertainty_ns, "arrival"
+            method = "anchor"
         if state is not None and state.estimated_error_ns is not None:
             uncertainty = max(uncertainty, state.estimated_error_ns)
-        calibration = self._calibrations.get(device)
-        skew, ref = 0.0, raw
+        offset, skew, ref = base_ns, 0.0, raw
         if calibration is not None:
-            offset += calibration.offset_ns
-            skew, ref, method = calibration.skew_ppb, calibration.ref_ns or raw, "stored"
-            uncertainty = calibration.uncertainty_ns
-        placed = raw - offset
-        near = self._start_ns if self._start_ns is not None else arrival_tai
-        if (
-            abs(placed - near) > s.far_ns
-            and abs(placed - arrival_tai) > s.far_ns
-            and self._start_ns is not None
-        ):
-            offset, skew, ref, method = raw - arrival_tai, 0.0, raw, "arrival"
-            uncertainty = s.arrival_uncertainty_ns
+            # An offset on top of an unknown zero is as unsure as that zero.
+            offset, skew, ref = (
+                base_ns + calibration.offset_ns,
+                calibration.skew_ppb,
+                calibration.ref_ns or raw,
+            )
+            if not by_arrival:
+                method, uncertainty = "stored", calibration.uncertainty_ns
         return ClockRecord(
-            meeting_id=self._meeting_id, device=device, number=0, from_raw_ns=-(2**63), ref_ns=ref, offset_ns=offset,
+            meeting_id=self._meeting_id, device=name, number=0, from_raw_ns=-(2**63), ref_ns=ref, offset_ns=offset,
             skew_ppb=skew, uncertainty_ns=uncertainty, method=method,
         )  # fmt: skip
+
+    def _again(self, device: _Device) -> list[ClockOutput]:
+        """The device's clock once more by what is known now, for all of its records since its last step."""
+        old = device.record
+        anchored = (
+            device.kind is not ClockKind.MONOTONIC or _anchor_ns(self._states.get(old.device)) is not None
+        )
+        by_arrival = old.method == "arrival" and not anchored
+        new = self._record(old.device, device.kind, device.base_ns, old.ref_ns, by_arrival=by_arrival)
+        new = new.model_copy(update={"number": old.number + 1, "from_raw_ns": old.from_raw_ns})
+        if new.model_copy(update={"number": old.number}) == old:
+            return []
+        device.record = new
+        return [new]
+
+    def _course(self, device: _Device, body: _DeviceBody, stream: str, arrival: Arrival) -> int | None:
+        """Timeline time at which this message belongs by the stream's course, where its stamp has left it."""
+        last = device.streams.get(stream)
+        if last is None or arrival.arrival_ns <= 0:
+            return None
+        missing = max(0, body.sequence - last.sequence - 1)
+        steady = isinstance(body, Packet) and body.codec is not Codec.JPEG
+        expected_raw = last.raw_end_ns + (missing * body.duration_ns if steady else 0)
+        jump_ns, waited_ns = body.timestamp_ns - expected_raw, arrival.arrival_ns - last.arrival_ns
+        allowed_ns = self._settings.step_ns if steady else self._settings.sparse_step_ns
+        if abs(jump_ns) <= allowed_ns or abs(jump_ns - waited_ns) <= allowed_ns:
+            # A device that pauses is away on the broker's clock for as long as on its own.
+            return None
+        placed_ns = to_timeline_ns(device.record, expected_raw)
+        return placed_ns if steady else placed_ns + max(0, waited_ns)
 
     def _doubt(self, record: ClockRecord) -> list[NoticeRecord]:
         if record.method != "arrival":
@@ -156,33 +259,35 @@ class MeetingClocks:
         text = f"The clock of {record.device} cannot be believed; it is placed by arrival, to about {about_ms} ms."
         return [NoticeRecord(meeting_id=self._meeting_id, code="clock_by_arrival", text=text)]
 
-    def _stepped(self, device: _Device, name: str, raw: int, jump_ns: int) -> list[ClockOutput]:
+    def _stepped(self, device: _Device, name: str, raw: int, placed_ns: int) -> list[ClockOutput]:
         """The device's clock jumped: go on where the stream was, and say how unsure that is."""
         old = device.record
+        jump_ns = to_timeline_ns(old, raw) - placed_ns
+        device.base_ns += jump_ns
+        device.steps += 1
+        # The device's other streams are stamped by the same clock and will follow.
+        device.streams = {
+            stream: replace(last, raw_end_ns=last.raw_end_ns + jump_ns)
+            for stream, last in device.streams.items()
+        }
         device.record = old.model_copy(
             update={
-                "number": old.number + 1, "from_raw_ns": raw, "offset_ns": old.offset_ns + jump_ns, "method": "arrival",
+                "number": old.number + 1, "from_raw_ns": raw, "ref_ns": raw, "offset_ns": raw - placed_ns, "method": "arrival",
                 "uncertainty_ns": max(old.uncertainty_ns, self._settings.arrival_uncertainty_ns),
             }
         )  # fmt: skip
-        text = f"The clock of {name} jumped by {jump_ns / 1e9:.1f} s; its records after that are placed as if it had not."
+        if device.steps <= self._settings.told_steps:
+            text = f"The clock of {name} jumped by {jump_ns / 1e9:.1f} s; what followed is placed as if it had not."
+        else:
+            text = f"The clock of {name} keeps jumping; its times are unsure."
         return [device.record, NoticeRecord(meeting_id=self._meeting_id, code="clock_step", text=text)]
 
-    def _replaced(self, name: str) -> list[ClockOutput]:
-        """A calibration or clock state came while the device was already sending."""
-        device = self._devices.get(name)
-        calibration = self._calibrations.get(name)
-        if device is None or calibration is None:
-            return []
-        old = device.record
-        base = -self._tai_utc_s * 1_000_000_000 if old.offset_ns < -1_000_000_000 else 0
-        device.record = old.model_copy(
-            update={
-                "number": old.number + 1, "offset_ns": base + calibration.offset_ns, "skew_ppb": calibration.skew_ppb,
-                "ref_ns": calibration.ref_ns or old.ref_ns, "uncertainty_ns": calibration.uncertainty_ns, "method": "stored",
-            }
-        )  # fmt: skip
-        return [device.record]
+
+def _anchor_ns(state: ClockState | None) -> int | None:
+    """Offset that an anchor gives a monotonic clock."""
+    if state is None or state.anchor_raw_ns is None or state.anchor_timeline_ns is None:
+        return None
+    return state.anchor_raw_ns - state.anchor_timeline_ns
 
 
 class Clock:
@@ -191,7 +296,9 @@ class Clock:
     def __init__(self, settings: ClockSettings) -> None:
         self._settings = settings
         self._meetings: dict[str, MeetingClocks] = {}
-        self._global: dict[str, Calibration] = {}
+        self._calibrations: dict[str, Calibration] = {}
+        """What holds for all meetings, by device."""
+        self._states: dict[str, ClockState] = {}
         self._touched: set[str] = set()
 
     def open(self, store: StepStore) -> None:
@@ -200,14 +307,14 @@ class Clock:
             self._meetings[meeting] = clocks
         saved = store.get(_GLOBAL)
         if saved is not None:
-            self._global = pickle.loads(saved)
+            self._calibrations, self._states = pickle.loads(saved)
 
     def save(self, store: StepStore) -> None:
         for meeting in sorted(self._touched):
             if meeting != ALL_MEETINGS:
                 store.put(_PREFIX + meeting.encode(), pickle.dumps((meeting, self._meetings[meeting])))
             else:
-                store.put(_GLOBAL, pickle.dumps(self._global))
+                store.put(_GLOBAL, pickle.dumps((self._calibrations, self._states)))
         self._touched.clear()
 
     def on_timer(self) -> Iterable[ClockOutput | Outgoing]:
@@ -216,29 +323,41 @@ class Clock:
     def next_timer_s(self) -> float | None:
         return None
 
-    def on_batch(self, values: list[Arrival | Outgoing]) -> list[ClockOutput | Outgoing]:
+    def on_batch(self, values: list[Arrival | Outgoing | CaughtUp]) -> list[ClockOutput | Outgoing]:
         out: list[ClockOutput | Outgoing] = []
         for value in values:
-            if isinstance(value, Outgoing):
+            if isinstance(value, Outgoing | CaughtUp):
                 out.append(value)
                 continue
             self._touched.add(value.meeting_id)
             if value.meeting_id == ALL_MEETINGS:
-                if isinstance(value.body, Calibration):
-                    self._global[value.body.device] = value.body
                 out.append(Timed(value, 0))
+                if isinstance(value.body, Calibration | ClockState):
+                    out += self._for_all(value.body)
                 continue
             clocks = self._meetings.get(value.meeting_id)
             if clocks is None:
                 clocks = self._meetings[value.meeting_id] = MeetingClocks(
-                    self._settings, value.meeting_id, self._global
+                    self._settings, value.meeting_id, self._calibrations, self._states
                 )
             out.extend(clocks.feed(value))
         return out
 
+    def _for_all(self, body: Calibration | ClockState) -> list[ClockOutput]:
+        """What is said for all meetings holds for those under way and for those to come."""
+        if isinstance(body, Calibration):
+            self._calibrations[body.device] = body
+        else:
+            self._states[body.device] = body
+        out: list[ClockOutput] = []
+        for meeting_id, clocks in self._meetings.items():
+            self._touched.add(meeting_id)
+            out += clocks.told(body)
+        return out
+
 
 def clock(
-    up: KeyedStream[tuple[int, Arrival | Outgoing]], stores: Stores, settings: ClockSettings
+    up: KeyedStream[tuple[int, Arrival | Outgoing | CaughtUp]], stores: Stores, settings: ClockSettings
 ) -> KeyedStream[tuple[int, ClockOutput | Outgoing]]:
     """Attach the clock record in force to every arrival."""
     return by_shard("clock", up, stores, lambda _: Clock(settings))

@@ -5,7 +5,8 @@ What cannot be read becomes a dead letter with its place and bytes; nothing else
 
 import base64
 import pickle
-from collections.abc import Iterable, Iterator
+import time
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -26,19 +27,26 @@ from contracts.topics import AUDIO, CONTROL, DEADLETTER, OCR, TRANSCRIPT, VIDEO,
 
 from .shard import by_shard
 from .sink import Outgoing
-from .source import Received
+from .source import CaughtUp, Received
 from .store import StepStore, Stores
 
 _PREFIX: Final = b"meeting/"
 _START_WINDOW: Final = 64
 """A stream whose first packet seen is below this number is taken to begin at 0."""
+_REMEMBERED: Final = 64
+"""Lost stretches and past epochs that are remembered of a stream, to tell late packets from repeated ones."""
 
 DeviceBody = Packet | TranscriptMessage | OcrMessage | EndOfStream
+_DEVICE_BODIES: Final = (Packet, TranscriptMessage, OcrMessage, EndOfStream)
 
 
 @dataclass(frozen=True, slots=True)
 class IngestSettings:
-    """``lateness_ns``: how far packets of a stream may be out of order, in stream time."""
+    """``lateness_ns``: how far a stream may be out of order.
+
+    For media in stream time, so that a replay decides as the live run did; for transcripts and slides,
+    whose messages are seconds apart, the time for which a later message waits for a missing one.
+    """
 
     lateness_ns: int = 500_000_000
     max_held: int = 256
@@ -90,15 +98,27 @@ class Arrival:
 class Misplaced(ValueError):
     """A message on a topic that is not for its kind."""
 
+    def __init__(self, what: str, meeting_id: str) -> None:
+        super().__init__(what)
+        self.meeting_id = meeting_id
+
 
 @dataclass(slots=True)
 class _StreamOrder:
     """Order of one stream: what is expected next, and what came too early."""
 
     epoch: int
+    began: int
     expected: int
     last_end_ns: int | None = None
     held: dict[int, Arrival] = field(default_factory=dict)
+    lost: list[range] = field(default_factory=list)
+    """Sequence numbers whose places were given up lately."""
+    past_epochs: tuple[int, ...] = ()
+    """Not compared by size: a device without a battery clock may start anew with a smaller one."""
+
+    def given_up(self, sequence: int) -> bool:
+        return sequence < self.began or any(sequence in numbers for numbers in self.lost)
 
 
 class MeetingOrder:
@@ -115,23 +135,48 @@ class MeetingOrder:
         """What may go on now that this one has come, in order."""
         name = stream_name(device, modality)
         order = self._streams.get(name)
-        if order is None or epoch > order.epoch:
-            out = [] if order is None else list(self._release(order, everything=True))
+        out: list[Arrival] = []
+        if order is None or epoch != order.epoch:
+            past: tuple[int, ...] = ()
+            if order is not None:
+                if epoch in order.past_epochs:
+                    return [_late(arrival, device, modality)]
+                out = list(self._release(order, everything=True))
+                past = (*order.past_epochs, order.epoch)[-_REMEMBERED:]
             first = 0 if sequence < _START_WINDOW else sequence
-            order = self._streams[name] = _StreamOrder(epoch, first)
-        else:
-            out = []
-            if epoch < order.epoch:
-                return [_late(arrival, device, modality)]
+            order = self._streams[name] = _StreamOrder(epoch, first, first, past_epochs=past)
         if sequence < order.expected:
+            if order.given_up(sequence):
+                return [_late(arrival, device, modality)]
             self.duplicates += 1
             return out
         if sequence in order.held:
             self.duplicates += 1
             return out
         order.held[sequence] = arrival
-        out.extend(self._release(order, everything=False))
+        # Nothing follows the end of a stream, so nothing would ever push out what waits for a lost packet.
+        out.extend(self._release(order, everything=isinstance(arrival.body, EndOfStream)))
         return out
+
+    def waiting(self, device: str, modality: Modality) -> bool:
+        """Whether messages of the stream wait for a missing one."""
+        order = self._streams.get(stream_name(device, modality))
+        return order is not None and bool(order.held)
+
+    def json_waiting(self) -> list[tuple[str, Modality]]:
+        """Streams of JSON messages of which some wait: device and modality."""
+        found = []
+        for order in self._streams.values():
+            for arrival in list(order.held.values())[:1]:
+                body = arrival.body
+                if isinstance(body, _DEVICE_BODIES) and modality_of(body) in _JSON_MODALITIES:
+                    found.append((body.device_id, modality_of(body)))
+        return found
+
+    def give_up(self, device: str, modality: Modality) -> list[Arrival]:
+        """Hand on what waits; the missing messages are lost."""
+        order = self._streams.get(stream_name(device, modality))
+        return [] if order is None else list(self._release(order, everything=True))
 
     def _release(self, order: _StreamOrder, *, everything: bool) -> Iterator[Arrival]:
         while order.held:
@@ -141,6 +186,7 @@ class MeetingOrder:
                 if not everything and not self._too_long(order):
                     return
                 yield from _loss(order.held[first], order, first)
+                order.lost = [*order.lost[1 - _REMEMBERED :], range(order.expected, first)]
                 order.expected = first
                 continue
             order.expected += 1
@@ -150,6 +196,8 @@ class MeetingOrder:
     def _too_long(self, order: _StreamOrder) -> bool:
         if len(order.held) >= self._settings.max_held:
             return True
+        if not isinstance(next(iter(order.held.values())).body, Packet):
+            return False
         newest = max(_start_ns(a) for a in order.held.values())
         reference = (
             order.last_end_ns
@@ -161,23 +209,23 @@ class MeetingOrder:
 
 def _start_ns(arrival: Arrival) -> int:
     body = arrival.body
-    return body.timestamp_ns if isinstance(body, Packet | TranscriptMessage | OcrMessage | EndOfStream) else 0
+    return body.timestamp_ns if isinstance(body, _DEVICE_BODIES) else 0
 
 
 def _end_ns(arrival: Arrival) -> int:
     body = arrival.body
-    if isinstance(body, Packet | TranscriptMessage | OcrMessage | EndOfStream):
+    if isinstance(body, _DEVICE_BODIES):
         return body.timestamp_ns + body.duration_ns
     return 0
 
 
 def _loss(next_one: Arrival, order: _StreamOrder, sequence: int) -> Iterator[Arrival]:
     body = next_one.body
-    if not isinstance(body, Packet) or order.last_end_ns is None:
+    if not isinstance(body, _DEVICE_BODIES) or order.last_end_ns is None:
         return
     start = min(order.last_end_ns, body.timestamp_ns)
     loss = Loss(
-        body.meeting_id, body.device_id, body.modality, body.stream_epoch, start, body.timestamp_ns,
+        body.meeting_id, body.device_id, modality_of(body), body.stream_epoch, start, body.timestamp_ns,
         sequence - order.expected,
     )  # fmt: skip
     yield Arrival(next_one.meeting_id, loss, next_one.arrival_ns, next_one.appended, next_one.source)
@@ -191,9 +239,14 @@ def _late(arrival: Arrival, device: str, modality: Modality) -> Arrival:
 class Ingest:
     """The step of one shard: bytes in, ``Arrival`` and dead letters out."""
 
-    def __init__(self, settings: IngestSettings, names: TopicNames) -> None:
+    def __init__(
+        self, settings: IngestSettings, names: TopicNames, clock_s: Callable[[], float] = time.monotonic
+    ) -> None:
         self._settings = settings
         self._names = names
+        self._clock_s = clock_s
+        self._waiting: dict[tuple[str, str, Modality], float] = {}
+        """Streams of JSON messages that wait for a missing one, and since when."""
         self._meetings: dict[str, MeetingOrder] = {}
         self._touched: set[str] = set()
 
@@ -201,22 +254,37 @@ class Ingest:
         for _, value in store.scan(_PREFIX):
             meeting, order = pickle.loads(value)
             self._meetings[meeting] = order
+            for device, modality in order.json_waiting():
+                self._waiting[meeting, device, modality] = self._clock_s()
 
     def save(self, store: StepStore) -> None:
         for meeting in sorted(self._touched):
             store.put(_PREFIX + meeting.encode(), pickle.dumps((meeting, self._meetings[meeting])))
         self._touched.clear()
 
-    def on_timer(self) -> Iterable[Arrival | Outgoing]:
-        return ()
+    def on_timer(self) -> Iterable[Arrival | Outgoing | CaughtUp]:
+        """Hand on messages that have waited long enough for a missing one."""
+        out: list[Arrival | Outgoing] = []
+        limit = self._clock_s() - self._settings.lateness_ns / 1e9
+        for place in [place for place, since in self._waiting.items() if since <= limit]:
+            del self._waiting[place]
+            meeting, device, modality = place
+            self._touched.add(meeting)
+            out += self._meetings[meeting].give_up(device, modality)
+        return out
 
     def next_timer_s(self) -> float | None:
-        return None
+        if not self._waiting:
+            return None
+        return max(0.0, min(self._waiting.values()) + self._settings.lateness_ns / 1e9 - self._clock_s())
 
-    def on_batch(self, values: list[Received]) -> list[Arrival | Outgoing]:
-        out: list[Arrival | Outgoing] = []
+    def on_batch(self, values: list[Received | CaughtUp]) -> list[Arrival | Outgoing | CaughtUp]:
+        out: list[Arrival | Outgoing | CaughtUp] = []
         for received in values:
-            out.extend(self._read(received))
+            if isinstance(received, CaughtUp):
+                out.append(received)
+            else:
+                out.extend(self._read(received))
         return out
 
     def _read(self, received: Received) -> list[Arrival] | list[Outgoing]:
@@ -226,7 +294,7 @@ class Ingest:
         except PacketError as error:
             return [_dead_letter(received, error.reason, str(error))]
         except Misplaced as error:
-            return [_dead_letter(received, "topic", str(error))]
+            return [_dead_letter(received, "topic", str(error), error.meeting_id)]
         except ValidationError as error:
             return [_dead_letter(received, "schema", _first_problem(error))]
         except RecursionError:
@@ -237,20 +305,33 @@ class Ingest:
             where = self._names.partition(body.meeting_id)
             return [
                 _dead_letter(
-                    received, "partition", f"meeting {body.meeting_id!r} belongs to partition {where}"
+                    received,
+                    "partition",
+                    f"meeting {body.meeting_id!r} belongs to partition {where}",
+                    body.meeting_id,
                 )
             ]
         source = f"{bare}/{received.shard}/{received.offset}"
         arrival = Arrival(
             body.meeting_id, body, received.arrival_ns, received.appended, source, received.traceparent
         )
-        if not isinstance(body, Packet | TranscriptMessage | OcrMessage | EndOfStream):
+        if not isinstance(body, _DEVICE_BODIES):
             return [arrival]
         order = self._meetings.get(body.meeting_id)
         if order is None:
             order = self._meetings[body.meeting_id] = MeetingOrder(self._settings)
         self._touched.add(body.meeting_id)
-        return order.accept(arrival, modality_of(body), body.device_id, body.stream_epoch, body.sequence)
+        modality = modality_of(body)
+        out = order.accept(arrival, modality, body.device_id, body.stream_epoch, body.sequence)
+        if modality in _JSON_MODALITIES:
+            self._wait(order, (body.meeting_id, body.device_id, modality))
+        return out
+
+    def _wait(self, order: MeetingOrder, place: tuple[str, str, Modality]) -> None:
+        if order.waiting(place[1], place[2]):
+            self._waiting.setdefault(place, self._clock_s())
+        else:
+            self._waiting.pop(place, None)
 
     def _decode(self, topic: str, value: bytes) -> DeviceBody | AnyControl | None:
         if topic == CONTROL.name:
@@ -259,14 +340,15 @@ class Ingest:
         if topic in (OCR.name, TRANSCRIPT.name) or value[:1] == b"{":
             message = DEVICE_MESSAGE.validate_json(value)
             if _TOPIC_OF[modality_of(message)] != topic:
-                raise Misplaced(f"a {message.type} message on {topic}")
+                raise Misplaced(f"a {message.type} message on {topic}", message.meeting_id)
             return message
         packet = decode(value)
         if _TOPIC_OF.get(packet.modality) != topic:
-            raise Misplaced(f"a {packet.modality.name.lower()} packet on {topic}")
+            raise Misplaced(f"a {packet.modality.name.lower()} packet on {topic}", packet.meeting_id)
         return packet
 
 
+_JSON_MODALITIES: Final = frozenset({Modality.OCR, Modality.TRANSCRIPT})
 _TOPIC_OF: Final = {
     Modality.VIDEO: VIDEO.name,
     Modality.AUDIO: AUDIO.name,
@@ -290,18 +372,21 @@ def _first_problem(error: ValidationError) -> str:
     return f"{place}: {first['msg']}" if place else first["msg"]
 
 
-def _dead_letter(received: Received, reason: str, detail: str) -> Outgoing:
+def _dead_letter(received: Received, reason: str, detail: str, meeting_id: str | None = None) -> Outgoing:
     kept = received.value[:MAX_PAYLOAD_BYTES]
     letter = DeadLetter(
         reason=reason, detail=detail[:1000], topic=received.topic, partition=received.shard, offset=received.offset,
-        bytes_base64=base64.b64encode(kept).decode("ascii"), size=len(received.value),
+        meeting_id=meeting_id, bytes_base64=base64.b64encode(kept).decode("ascii"), size=len(received.value),
     )  # fmt: skip
     name = f"{received.topic}/{received.shard}/{received.offset}"
     return Outgoing(DEADLETTER, name.encode(), letter.to_bytes(), "deadletter", name, received.traceparent)
 
 
 def ingest(
-    up: KeyedStream[tuple[int, Received]], stores: Stores, settings: IngestSettings, names: TopicNames
-) -> KeyedStream[tuple[int, Arrival | Outgoing]]:
+    up: KeyedStream[tuple[int, Received | CaughtUp]],
+    stores: Stores,
+    settings: IngestSettings,
+    names: TopicNames,
+) -> KeyedStream[tuple[int, Arrival | Outgoing | CaughtUp]]:
     """Check, decode, de-duplicate and order device messages."""
     return by_shard("ingest", up, stores, lambda _: Ingest(settings, names))

@@ -31,6 +31,7 @@ from .perceive_meeting import Ask, DecodeSound, Emission, MeetingPerception, Per
 from .perceive_pictures import DecodePicture, FetchFrame, ReadSlide
 from .shard import by_shard
 from .sink import Outgoing
+from .source import CaughtUp
 from .speech_events import RecognitionRequest
 from .speech_pool import PoolFull, PoolSettings, RecognitionPool
 from .store import StepStore, Stores
@@ -38,7 +39,8 @@ from .store import StepStore, Stores
 _PREFIX: Final = b"meeting/"
 _OFFSET: Final = b"log-offset"
 _COLLECT_EVERY_S: Final = 0.002
-_IDLE_CHECK_S: Final = 0.25
+_IDLE_STEP_S: Final = 1.0
+"""Most that one report of having caught up adds to a silence; they come four times a second."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,6 +204,9 @@ class Perceive:
         self._global: list[Timed] = []
         self._touched: set[str] = set()
         self._traces: dict[str, str] = {}
+        self._caught_up_at_s: float | None = None
+        self._idle_s = 0.0
+        """A clock that stands still while this flow is behind: only then is silence the device's."""
         self._resumed: list[tuple[str, list[Emission]]] = []
 
     def open(self, store: StepStore) -> None:
@@ -228,27 +233,24 @@ class Perceive:
 
     def on_batch(self, values: list[ClockOutput | Outgoing]) -> list[Outgoing]:
         out = self._take_up()
-        now_s = self._clock_s()
         for value in values:
             if isinstance(value, Outgoing):
                 out.append(value)
+            elif isinstance(value, CaughtUp):
+                out += self._check_idle()
             elif isinstance(value, ClockRecord | NoticeRecord):
                 out += self._handle(value.meeting_id, self._meeting(value.meeting_id).place(value))
             else:
-                out += self._arrival(value, now_s)
+                out += self._arrival(value)
         return out + self._collect()
 
     def on_timer(self) -> list[Outgoing]:
-        out = self._take_up() + self._collect()
-        now_s = self._clock_s()
-        for meeting_id, meeting in self._meetings.items():
-            out += self._handle(meeting_id, meeting.check_idle(now_s))
-        return out
+        return self._take_up() + self._collect()
 
     def next_timer_s(self) -> float | None:
         if self._resumed or self._workers.outstanding(self._shard):
             return _COLLECT_EVERY_S
-        return _IDLE_CHECK_S if any(not m.ended for m in self._meetings.values()) else None
+        return None
 
     def finish_input(self) -> list[Outgoing]:
         """No more input will come; call again while ``busy`` (files only)."""
@@ -262,16 +264,28 @@ class Perceive:
         """Whether a meeting has not ended."""
         return any(not meeting.ended for meeting in self._meetings.values())
 
-    def _arrival(self, timed: Timed, now_s: float) -> list[Outgoing]:
+    def _check_idle(self) -> list[Outgoing]:
+        """Everything that had come was handled: time that passes from here on is silence."""
+        now_s, before_s = self._clock_s(), self._caught_up_at_s
+        self._caught_up_at_s = now_s
+        if before_s is not None:
+            self._idle_s += min(now_s - before_s, _IDLE_STEP_S)
+        return [
+            o
+            for meeting_id, meeting in self._meetings.items()
+            for o in self._handle(meeting_id, meeting.check_idle(self._idle_s))
+        ]
+
+    def _arrival(self, timed: Timed) -> list[Outgoing]:
         arrival = timed.arrival
         if arrival.meeting_id == ALL_MEETINGS:
             self._global.append(timed)
             targets = [m for m in self._meetings.values() if not m.ended]
-            return [o for m in targets for o in self._handle(m.meeting_id, m.feed(timed, now_s))]
+            return [o for m in targets for o in self._handle(m.meeting_id, m.feed(timed, self._idle_s))]
         if arrival.traceparent is not None:
             self._traces[arrival.meeting_id] = arrival.traceparent
         meeting = self._meeting(arrival.meeting_id)
-        return self._handle(arrival.meeting_id, meeting.feed(timed, now_s))
+        return self._handle(arrival.meeting_id, meeting.feed(timed, self._idle_s))
 
     def _meeting(self, meeting_id: str) -> MeetingPerception:
         meeting = self._meetings.get(meeting_id)

@@ -169,7 +169,7 @@ class MeetingPerception:
         return self._drain()
 
     def feed(self, timed: Timed, now_s: float) -> list[Emission]:
-        """The next arrival; ``now_s`` is a monotonic clock and only feeds the idle time-outs."""
+        """The next arrival; ``now_s`` is the clock of ``check_idle``."""
         arrival = timed.arrival
         body = arrival.body
         if self.ended:
@@ -237,7 +237,7 @@ class MeetingPerception:
         return self._finish()
 
     def check_idle(self, now_s: float) -> list[Emission]:
-        """Give up what has been silent for too long by the wall clock."""
+        """Give up what has been silent for too long; ``now_s`` counts only while the flow is not behind."""
         if not self._live or self.ended:
             return []
         for name, stream in self._streams.items():

@@ -33,6 +33,9 @@ _PUMP_MESSAGES: Final = 2_000
 _BATCH: Final = 500
 _READ_AHEAD: Final = 2_000
 """Messages buffered per topic and shard before that partition is paused."""
+_TELL_EVERY_S: Final = 0.25
+_TELL_FOR_S: Final = 3600.0
+"""A shard that has had nothing for so long has no meeting whose silence matters."""
 _HOLD_S: Final = 0.25
 """Longest wait for a topic whose end has not been reported, before the others go on without it."""
 
@@ -51,7 +54,17 @@ class Received:
     traceparent: str | None = None
 
 
-Keyed = tuple[str, tuple[int, Received]]
+@dataclass(frozen=True, slots=True)
+class CaughtUp:
+    """Everything that stood on a shard's partitions has been handed on; said a few times a second.
+
+    Silence of a device can only be told from slowness of ours by this.
+    """
+
+    shard: int
+
+
+Keyed = tuple[str, tuple[int, Received | CaughtUp]]
 
 
 class _SharedConsumer:
@@ -127,6 +140,7 @@ class _ShardPartition(StatefulSourcePartition[Keyed, dict[str, int]]):
         topics: tuple[str, ...],
         first: str,
         offsets: dict[str, int],
+        tell_caught_up: bool,
     ) -> None:
         self._shared = shared
         self._shard = shard
@@ -135,6 +149,8 @@ class _ShardPartition(StatefulSourcePartition[Keyed, dict[str, int]]):
         self._offsets = dict(offsets)
         self._topics = topics
         self._holding_since: float | None = None
+        self._tell_caught_up = tell_caught_up
+        self._told_at = self._handed_at = time.monotonic()
         for topic in topics:
             shared.add(topic, shard, offsets.get(topic, OFFSET_BEGINNING))
 
@@ -151,7 +167,21 @@ class _ShardPartition(StatefulSourcePartition[Keyed, dict[str, int]]):
             received = _received(message, self._shard)
             self._offsets[topic] = received.offset + 1
             out.append((self._key, (self._shard, received)))
+        if self._tell_caught_up and self._offsets:
+            out += self._caught_up(bool(out))
         return out
+
+    def _caught_up(self, busy: bool) -> list[Keyed]:
+        now = time.monotonic()
+        if busy:
+            self._handed_at = now
+        if now - self._told_at < _TELL_EVERY_S or now - self._handed_at > _TELL_FOR_S:
+            return []
+        places = [(topic, self._shard) for topic in self._topics]
+        if any(self._shared.buffers[p] for p in places) or not all(p in self._shared.at_end for p in places):
+            return []
+        self._told_at = now
+        return [(self._key, (self._shard, CaughtUp(self._shard)))]
 
     def _next_topic(self) -> str | None:
         """Topic whose oldest message is to be handed on now."""
@@ -187,7 +217,9 @@ class _ShardPartition(StatefulSourcePartition[Keyed, dict[str, int]]):
 class ShardSource(FixedPartitionedSource[Keyed, dict[str, int]]):
     """Reads the given topics, shard by shard, from the beginning or from where a snapshot stopped."""
 
-    def __init__(self, link: BrokerLink, topics: Iterable[Topic]) -> None:
+    def __init__(self, link: BrokerLink, topics: Iterable[Topic], *, tell_caught_up: bool = False) -> None:
+        """``tell_caught_up``: hand on ``CaughtUp`` between messages."""
+        self._tell_caught_up = tell_caught_up
         self._link = link
         self._topics = tuple(link.names.of(t) for t in topics)
         self._first = link.names.of(CONTROL)
@@ -201,7 +233,9 @@ class ShardSource(FixedPartitionedSource[Keyed, dict[str, int]]):
         shared = getattr(self._local, "consumer", None)
         if shared is None:
             shared = self._local.consumer = _SharedConsumer(self._link)
-        return _ShardPartition(shared, int(for_part), self._topics, self._first, resume_state or {})
+        return _ShardPartition(
+            shared, int(for_part), self._topics, self._first, resume_state or {}, self._tell_caught_up
+        )
 
 
 def _received(message: Message, shard: int) -> Received:

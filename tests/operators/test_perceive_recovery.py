@@ -24,7 +24,7 @@ from operators.clock import Clock, ClockSettings
 from operators.ingest import Ingest, IngestSettings
 from operators.perceive import Answer, Owner, Perceive, Recognised
 from operators.perceive_meeting import Ask, PerceiveSettings
-from operators.source import Received
+from operators.source import CaughtUp, Received
 from operators.speech_events import RecognitionRequest
 from operators.store import Marker, StepStore, Stores
 
@@ -108,8 +108,11 @@ class Process:
             store.begin()
         self._write(self.perceive.on_batch(self.clock.on_batch(self.ingest.on_batch([message]))))
 
-    def tick(self) -> None:
-        self._write(self.perceive.on_timer())
+    def wait(self, seconds: float) -> None:
+        """Time passes while everything that had come was handled."""
+        for _ in range(round(seconds * 2)):
+            self.now_s += 0.5
+            self._write(self.perceive.on_batch([CaughtUp(0)]))
 
     def save(self) -> dict[str, Marker]:
         for (_, store), step in zip(self._opened, (self.ingest, self.clock, self.perceive), strict=True):
@@ -140,11 +143,10 @@ def scene(message: Received, place: int) -> bool:
 
 def give_up(process: Process) -> None:
     """Nothing of mic-4 for longer than the time-out, while the others go on."""
-    process.now_s += 4.0
+    process.wait(4.0)
     for name in ("mic-1/audio", "mic-2/audio", "mic-3/audio"):
-        process.perceive._meetings["kill"].last_activity_s[name] = process.now_s
-    process.now_s += 2.0
-    process.tick()
+        process.perceive._meetings["kill"].last_activity_s[name] = 4.0
+    process.wait(2.5)
 
 
 def revisions(log: MemoryLog) -> list[bytes]:
