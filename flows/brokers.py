@@ -45,6 +45,9 @@ CLIENT_OVERRIDES: Mapping[BrokerKind, Mapping[str, str | int]] = {
 }
 """Consumer settings that a kind of broker needs on top of the usual ones."""
 
+EMBEDDED_SHARDS = 4
+"""Partitions of each topic on an embedded broker: enough for a room, cheap enough for two cores."""
+
 _PARENT_GUARD = """
 import ctypes, os, signal, sys
 ctypes.CDLL(None).prctl(1, signal.SIGKILL)

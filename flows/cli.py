@@ -2,9 +2,11 @@
 
 import datetime
 import json
+import os
 import sys
 import threading
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any, Literal, NoReturn
 
@@ -167,7 +169,8 @@ def publish(
         )  # fmt: skip
     for problem in room.problems:
         print(f"minuted: {problem}", file=sys.stderr)
-    print(json.dumps({"meeting": report.meeting_id, "sent": dict(report.sent), "failed": report.failed}))
+    told = {"meeting": report.meeting_id, "sent": dict(report.sent), "failed": report.failed}
+    print(json.dumps(told | {"max_lateness_ms": round(report.max_lateness_ns / 1e6, 1)}))
     if report.failed:
         raise UserProblem(f"{report.failed} messages were not delivered: {', '.join(report.errors)}")
 
@@ -256,11 +259,16 @@ def broker_up(
     """Start a broker that goes on in the background, and make the topics."""
     from operators.kafka_link import BrokerLink, create_topics
 
+    from .brokers import EMBEDDED_SHARDS
     from .standing_broker import broker_up as up
 
     info = up(port, kind)
-    create_topics(BrokerLink(info.bootstrap, load_settings().link().names, info.client_overrides))
+    names = load_settings().link().names
+    if kind == "embedded" and "MINUTED_SHARDS" not in os.environ:
+        names = replace(names, shards=EMBEDDED_SHARDS)
+    create_topics(BrokerLink(info.bootstrap, names, info.client_overrides))
     print(f"{info.kind} broker at {info.bootstrap}, log {info.log}")
+    print(f"export MINUTED_SHARDS={names.shards}")
     print(f"export MINUTED_BOOTSTRAP_SERVERS={info.bootstrap}")
     for name, value in info.client_overrides.items():
         print(f"export MINUTED_{name.upper().replace('.', '_')}={value}")

@@ -15,10 +15,10 @@ from typing import Final, Literal, Self
 
 from bytewax.recovery import init_db_dir
 
-from contracts.topics import TopicNames
+from contracts.topics import DEFAULT_SHARDS, TopicNames
 from operators.kafka_link import BrokerLink, create_topics
 
-from .brokers import ApacheKafka, EmbeddedBroker, ServerProcess, guarded_command
+from .brokers import EMBEDDED_SHARDS, ApacheKafka, EmbeddedBroker, ServerProcess, guarded_command
 
 ROOT: Final = Path(__file__).resolve().parents[1]
 _READY_S: Final = 60.0
@@ -116,11 +116,13 @@ class Installation:
         self.directory = directory.resolve()
         kind: type[ServerProcess] = EmbeddedBroker if broker == "embedded" else ApacheKafka
         self.broker = kind(self.directory / "broker")
-        self.names = TopicNames()
+        # The embedded broker pays for every partition of a waiting fetch.
+        self.names = TopicNames(shards=EMBEDDED_SHARDS if broker == "embedded" else DEFAULT_SHARDS)
         wait = self.broker.client_overrides.get("fetch.wait.max.ms")
         environment = {k: v for k, v in os.environ.items() if not k.startswith("MINUTED_")}
         environment |= {
             "MINUTED_BOOTSTRAP_SERVERS": self.broker.bootstrap,
+            "MINUTED_SHARDS": str(self.names.shards),
             "MINUTED_STATE_DIR": str(self.directory / "state"),
             "PYTHONPATH": str(ROOT),
             "PYTHONUNBUFFERED": "1",

@@ -7,6 +7,7 @@ larger than its neighbours. A camera stream is decoded whole, because motion is 
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
@@ -49,6 +50,7 @@ class PictureStreamSettings:
     hot_ns: how long every frame is decoded after the last change.
     idle_jpeg_ns: spacing of decoded pictures of a JPEG slide stream while nothing changes.
     max_gop_bytes: coded bytes kept between two key frames; a longer stretch is not looked into.
+    kept_gops, kept_bytes: how much of the past is kept coded, for whole frames that are asked for late.
     key_wait_ns: with key frames further apart than this, all frames are decoded from then on.
     """
 
@@ -58,6 +60,8 @@ class PictureStreamSettings:
     hot_ns: int = 1_000_000_000
     idle_jpeg_ns: int = 500_000_000
     max_gop_bytes: int = 8 * 1024 * 1024
+    kept_gops: int = 20
+    kept_bytes: int = 16 * 1024 * 1024
     key_wait_ns: int = 2_500_000_000
     jpeg_quality: int = 95
 
@@ -94,7 +98,7 @@ class PictureStream:
         self._settings = settings
         self._gop: list[_Unit] = []
         self._gop_bytes = 0
-        self._earlier_gop: list[_Unit] = []
+        self._earlier_gops: deque[list[_Unit]] = deque()
         self._decoder: VideoCodecContext | None = None
         self._hot_until_ns = _NEVER_NS
         self._typical_bytes = 0.0
@@ -141,7 +145,7 @@ class PictureStream:
             if unit.timestamp_ns == timestamp_ns:
                 # Coded anew: what came from outside must not reach a decoder outside this process.
                 return self._jpeg_of(cv2.imdecode(np.frombuffer(unit.data, np.uint8), cv2.IMREAD_COLOR))
-        for gop in (self._gop, self._earlier_gop):
+        for gop in (self._gop, *self._earlier_gops):
             if any(unit.timestamp_ns == timestamp_ns for unit in gop):
                 try:
                     return self._encode(gop, timestamp_ns)
@@ -156,7 +160,8 @@ class PictureStream:
         frames = _decode_alone(data, timestamp_ns)
         plane = _luma_plane(frames[0])
         before, found = self._last, self._look_back(small_luma(plane))
-        self._earlier_gop, self._gop, self._gop_bytes = self._gop, [_Unit(timestamp_ns, data)], len(data)
+        self._keep(self._gop)
+        self._gop, self._gop_bytes = [_Unit(timestamp_ns, data)], len(data)
         key = self._features(plane, frames[0].width, frames[0].height, timestamp_ns, True)
         if before is None or changed_pixels(before.luma, key.luma, _CHANGE):
             self._hot_until_ns = timestamp_ns + self._settings.hot_ns
@@ -164,6 +169,17 @@ class PictureStream:
         if timestamp_ns < self._hot_until_ns:
             self._sample(self._heat())
         return [*found, key]
+
+    def _keep(self, gop: list[_Unit]) -> None:
+        """Keep a finished stretch for whole frames asked for later: the asking may be far behind on a busy machine."""
+        self._earlier_gops.appendleft(gop)
+        size = 0
+        for place, kept in enumerate(self._earlier_gops):
+            size += sum(len(unit.data) for unit in kept)
+            if place > 0 and (size > self._settings.kept_bytes or place >= self._settings.kept_gops):
+                while len(self._earlier_gops) > place:
+                    self._earlier_gops.pop()
+                return
 
     def _look_back(self, key_luma: Luma) -> list[FrameFeatures]:
         """Frames between the key frame before and this one, where they have something to tell."""
