@@ -6,6 +6,8 @@ from models.speech_text import normalised
 
 Span = tuple[int, int]
 
+MANY_WORDS = 4
+
 
 def is_echo(text: str, louder: str, span: Span, louder_span: Span, margin_db: float) -> bool:
     """Whether `text` repeats what the louder microphone heard.
@@ -19,10 +21,14 @@ def is_echo(text: str, louder: str, span: Span, louder_span: Span, margin_db: fl
     overlap = min(span[1], louder_span[1]) - max(span[0], louder_span[0])
     if overlap < 0.5 * (span[1] - span[0]):
         return False
+    said, said_louder = " ".join(words), " ".join(louder_words)
+    alike = fuzz.ratio(said, said_louder)
+    if len(words) >= MANY_WORDS and alike >= 90.0:
+        # Nobody says a whole sentence in unison, whatever the levels are.
+        return True
     if margin_db > (6.0 if len(words) <= 2 else 12.0):
         return False
-    said, said_louder = " ".join(words), " ".join(louder_words)
-    if fuzz.ratio(said, said_louder) >= 80.0:
+    if alike >= 80.0:
         return True
     return (
         len(words) >= 3 and len(words) <= len(louder_words) and fuzz.partial_ratio(said, said_louder) >= 85.0

@@ -12,8 +12,8 @@ from rapidfuzz.distance import Levenshtein
 
 from models.speech_recogniser import (
     ModelError,
-    Recognition,
     RecogniserSettings,
+    Recognition,
     SpeechRecogniser,
     Word,
     log_mel,

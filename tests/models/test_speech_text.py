@@ -35,9 +35,9 @@ def test_degenerate(text: str, seconds: float, loop: bool) -> None:
 
 
 def test_a_loop_is_folded_to_one_turn() -> None:
-    words = "I will go. I will go. I will go. Then home".split()
+    words = ["I", "will", "go.", "I", "will", "go.", "I", "will", "go.", "Then", "home"]
     assert [words[i] for i in collapse_loop(words)] == ["I", "will", "go.", "Then", "home"]
-    honest = "no no no not at all at all".split()
+    honest = ["no", "no", "no", "not", "at", "all", "at", "all"]
     assert collapse_loop(honest) == list(range(len(honest)))
 
 
@@ -54,7 +54,10 @@ def test_a_phantom_phrase_needs_weak_sound() -> None:
 
 
 def test_weak_evidence_alone_is_enough_when_it_is_weak_enough() -> None:
-    assert phantom("We ship on Friday.", evidence(no_speech_probability=0.9, word_probability=0.3)) == "no speech"
+    assert (
+        phantom("We ship on Friday.", evidence(no_speech_probability=0.9, word_probability=0.3))
+        == "no speech"
+    )
     assert phantom("We ship on Friday.", evidence(word_probability=0.1)) == "too unsure"
     assert phantom("We ship on Friday.", evidence(level_dbfs=-90.0)) == "digital silence"
     assert phantom(". . .", evidence()) == "no words"
@@ -67,7 +70,9 @@ def test_drawl() -> None:
 
 
 def heard(*words: tuple[str, float]) -> tuple[Word, ...]:
-    return tuple(Word(i * 0.3, i * 0.3 + 0.3, text, probability) for i, (text, probability) in enumerate(words))
+    return tuple(
+        Word(i * 0.3, i * 0.3 + 0.3, text, probability) for i, (text, probability) in enumerate(words)
+    )
 
 
 def text(words: tuple[Word, ...]) -> str:

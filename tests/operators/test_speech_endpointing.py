@@ -1,0 +1,151 @@
+"""Where pieces begin and end, on made-up frames."""
+
+import itertools
+
+import numpy as np
+import pytest
+
+from operators.speech_endpointing import (
+    Closed,
+    Dropped,
+    Endpointer,
+    EndpointSettings,
+    Grew,
+    Opened,
+    Proposed,
+    Resumed,
+    Step,
+)
+from operators.speech_stream import FRAME_NS, Frame
+
+SETTINGS = EndpointSettings()
+
+
+def frames(pattern: str) -> list[Frame]:
+    """One frame a character: V voiced, anything else silent; q is quieter than the rest."""
+    made = []
+    for number, kind in enumerate(pattern):
+        level = {"V": -20.0, "q": -60.0}.get(kind, -50.0)
+        made.append(
+            Frame(
+                number * 512, number * FRAME_NS, np.zeros(512, np.int16), level_db=level, voiced=kind == "V"
+            )
+        )
+    return made
+
+
+def run(pattern: str, settings: EndpointSettings = SETTINGS) -> list[tuple[int, Step]]:
+    """Steps with the number of the frame they came at."""
+    endpointer = Endpointer(settings)
+    return [(number, step) for number, frame in enumerate(frames(pattern)) for step in endpointer.feed(frame)]
+
+
+def names(steps: list[tuple[int, Step]]) -> list[str]:
+    return [type(step).__name__ for _, step in steps]
+
+
+def test_the_first_silent_frame_proposes_and_the_pause_closes_the_same_range() -> None:
+    steps = run("." * 20 + "V" * 10 + "." * 25)
+    assert names(steps) == ["Opened", "Proposed", "Closed"]
+    assert [number for number, _ in steps] == [20, 30, 29 + SETTINGS.hang_over_frames]
+    opened, proposed, closed = (step for _, step in steps)
+    assert isinstance(opened, Opened) and isinstance(proposed, Proposed) and isinstance(closed, Closed)
+    assert opened.frames[0].index == (20 - SETTINGS.pre_roll_frames) * 512
+    assert [f.index for f in closed.frames] == [f.index for f in proposed.frames]
+    assert (closed.first_voiced.index, closed.last_voiced.index) == (20 * 512, 29 * 512)
+
+
+def test_speech_that_goes_on_takes_the_proposal_back() -> None:
+    steps = run("." * 8 + "V" * 6 + "...." + "V" * 6 + "." * 20)
+    assert names(steps) == ["Opened", "Proposed", "Resumed", "Proposed", "Closed"]
+    last = steps[-1][1]
+    assert isinstance(last, Closed)
+    assert last.last_voiced.index == 23 * 512
+
+
+def test_a_click_in_the_pause_is_no_speech() -> None:
+    steps = run("." * 8 + "V" * 6 + "....V" + "." * 20)
+    assert names(steps) == ["Opened", "Proposed", "Closed"]
+    last = steps[-1][1]
+    assert isinstance(last, Closed)
+    assert last.last_voiced.index == 13 * 512
+
+
+def test_a_blip_is_dropped_and_one_word_is_kept() -> None:
+    assert names(run("." * 8 + "VVV" + "." * 20)) == ["Opened", "Dropped"]
+    assert names(run("." * 8 + "V" * 6 + "." * 20)) == ["Opened", "Proposed", "Closed"]
+
+
+def test_pieces_never_overlap() -> None:
+    steps = run(("V" * 8 + "." * 19) * 3)
+    ranges = [(s.frames[0].index, s.frames[-1].index) for _, s in steps if isinstance(s, Closed)]
+    assert len(ranges) == 3
+    assert all(before[1] < after[0] for before, after in itertools.pairwise(ranges))
+
+
+def test_a_long_piece_ends_at_a_shorter_pause() -> None:
+    assert "Closed" not in names(run("V" * 100 + "." * 12 + "V"))
+    assert "Closed" in names(run("V" * 160 + "." * 12 + "V"))
+    assert "Closed" in names(run("V" * 200 + "." * 6 + "V"))
+
+
+def test_speech_without_a_pause_is_cut_at_its_quietest_place() -> None:
+    pattern = "V" * 219 + "q" + "V" * 60 + "." * 20
+    steps = run(pattern)
+    pieces = [step for _, step in steps if isinstance(step, Closed)]
+    assert len(pieces) == 2
+    assert len(pieces[0].frames) <= SETTINGS.max_frames
+    assert abs(pieces[0].frames[-1].index // 512 - 219) <= 1
+    # Nothing is lost between the two.
+    assert pieces[1].frames[0].index == pieces[0].frames[-1].index + 512
+    assert pieces[1].last_voiced.index == 279 * 512
+
+
+def test_partials_come_at_a_steady_pace() -> None:
+    grew = [number for number, step in run("V" * 100) if isinstance(step, Grew)]
+    assert grew[0] == SETTINGS.first_partial_frames - 1
+    assert set(np.diff(grew)) == {SETTINGS.partial_every_frames}
+
+
+def test_a_gap_closes_the_piece() -> None:
+    endpointer = Endpointer(SETTINGS)
+    made = frames("V" * 20)
+    made[10].after_gap = True
+    steps = [step for frame in made for step in endpointer.feed(frame)]
+    assert [type(step) for step in steps if not isinstance(step, Grew)] == [Opened, Closed, Opened]
+
+
+def test_flush_closes_what_is_open() -> None:
+    endpointer = Endpointer(SETTINGS)
+    for frame in frames("V" * 10):
+        endpointer.feed(frame)
+    assert [type(step) for step in endpointer.flush()] == [Closed]
+    assert endpointer.flush() == []
+
+
+def test_state_is_taken_up_exactly() -> None:
+    rng = np.random.default_rng(3)
+    pattern = "".join("V" if voiced else "." for voiced in np.repeat(rng.random(80) < 0.6, 13))
+    straight = [(n, type(s), getattr(s, "frames", None) and s.frames[-1].index) for n, s in run(pattern)]  # type: ignore[union-attr]
+    endpointer, restored = Endpointer(SETTINGS), []
+    for number, frame in enumerate(frames(pattern)):
+        if rng.random() < 0.2:
+            endpointer = Endpointer.load(SETTINGS, endpointer.dump())
+        for step in endpointer.feed(frame):
+            last = step.frames[-1].index if not isinstance(step, Resumed | Dropped) else None
+            restored.append((number, type(step), last))
+    assert restored == straight
+
+
+def test_hysteresis() -> None:
+    endpointer = Endpointer(SETTINGS)
+    found = [endpointer.voiced(p, own=True) for p in (0.4, 0.6, 0.4, 0.3, 0.4)]
+    assert found == [False, True, True, False, False]
+    assert not endpointer.voiced(0.9, own=False)
+
+
+def test_settings_refuse_what_loses_speech() -> None:
+    with pytest.raises(ValueError, match="tail_frames"):
+        EndpointSettings(tail_frames=0)
+    with pytest.raises(ValueError, match="cut_window_frames"):
+        EndpointSettings(max_frames=50)
