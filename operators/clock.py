@@ -61,7 +61,7 @@ class Timed:
     clock: int
 
 
-ClockOutput = Timed | ClockRecord | NoticeRecord
+ClockOutput = Timed | ClockRecord | NoticeRecord | CaughtUp
 _DeviceBody = Packet | TranscriptMessage | OcrMessage | EndOfStream
 _Method = Literal["stamped", "stored", "anchor", "arrival"]
 
