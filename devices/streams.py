@@ -7,7 +7,7 @@ zero. A ``Stream`` puts pieces into a meeting: ids, sequence numbers, stamps on 
 import heapq
 import queue
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, Literal, Protocol
@@ -180,7 +180,7 @@ def due_ns(message: StreamMessage) -> int:
     return message.timestamp_ns + message.duration_ns
 
 
-def read_ahead(stream: Stream) -> Iterator[StreamMessage]:
+def read_ahead(stream: Stream) -> Generator[StreamMessage, None, None]:
     """A stream's messages, video read by a thread of its own up to ``READ_AHEAD`` pictures early.
 
     Coding one picture takes longer than a block of sound may be late. The coders let other threads run.

@@ -2,7 +2,11 @@
 
 import datetime
 import json
+import threading
+import time
+from collections.abc import Iterator
 from pathlib import Path
+from random import Random
 
 import cv2
 import numpy as np
@@ -13,7 +17,7 @@ from contracts.messages import Calibration, EndOfStream, MeetingStarted, Speaker
 from contracts.packet import Codec, Modality, Packet, valid_id
 from devices.inputs import InputSettings, Room, day_in_name, device_id_of, meeting_id_of, open_inputs
 from devices.media import SoundSettings
-from devices.streams import InputError, Stream, TextPiece, due_ns, merged
+from devices.streams import InputError, MediaPiece, Note, Stream, TextPiece, due_ns, merged, read_ahead
 from devices.transcripts import TranscriptSource
 from devices.video import VideoSettings
 
@@ -257,3 +261,82 @@ def test_a_stream_can_be_read_twice_and_gives_the_same(tmp_path: Path) -> None:
     assert once == again
     first = once[0]
     assert isinstance(first, Packet) and first.codec is Codec.FLAC and first.duration_ns == 40_000_000
+
+
+class Failing:
+    """A source whose codec gives up after two pieces."""
+
+    def __init__(self, error: Exception) -> None:
+        self._error = error
+
+    def pieces(self, note: Note) -> Iterator[MediaPiece]:
+        for number in range(2):
+            yield MediaPiece(
+                number * 20_000_000, 20_000_000, Codec.JPEG, b"x", width=2, height=2, key_frame=True
+            )
+        raise self._error
+
+
+def test_a_codec_that_gives_up_ends_its_own_stream_only(tmp_path: Path) -> None:
+    stream = Stream("m", "cam", Modality.VIDEO, Failing(ValueError("no more")), tmp_path / "cam.mp4")
+    sound = open_inputs([wav(tmp_path / "a.wav")]).streams[0]
+    sent = [(source.name, message) for source, message in merged([stream, sound])]
+    ends = {name: message for name, message in sent if isinstance(message, EndOfStream)}
+    assert ends["cam/video"].sequence == 2 and ends["cam/video"].timestamp_ns == 40_000_000
+    assert ends["a/audio"].sequence == 50
+    assert [str(problem) for problem in stream.problems] == ["cam.mp4: cannot be read beyond 0.0 s: no more"]
+
+
+def test_reading_ahead_gives_the_same_messages_and_ends_its_thread(tmp_path: Path) -> None:
+    for number in range(3):
+        cv2.imwrite(str(tmp_path / f"{100 * number}s.png"), np.full((90, 160, 3), 90, np.uint8))
+    (stream,) = open_inputs([tmp_path]).streams
+    assert list(read_ahead(stream)) == list(stream.packets())
+    threads = threading.active_count()
+    reader = read_ahead(stream)
+    next(reader)
+    assert threading.active_count() == threads + 1
+    reader.close()
+    patience = time.monotonic() + 5
+    while threading.active_count() > threads and time.monotonic() < patience:
+        time.sleep(0.01)
+    assert threading.active_count() == threads
+    broken = Stream("m", "cam", Modality.VIDEO, Failing(KeyError("a fault of ours")), tmp_path)
+    with pytest.raises(KeyError):
+        list(read_ahead(broken))
+
+
+def test_no_damage_to_a_file_ends_the_program(tmp_path: Path) -> None:
+    cv2.imwrite(str(tmp_path / "s.png"), np.random.default_rng(2).integers(0, 255, (90, 160, 3), np.uint8))
+    whole = {
+        ".wav": wav(tmp_path / "w.wav", 0.5).read_bytes(),
+        ".srt": SRT.encode(),
+        ".vtt": b"WEBVTT\n\n00:01.000 --> 00:02.000\n<v Ann>Hi<00:01.500><c> you</c> &amp; me</v>\n",
+        ".jsonl": b'{"start_s": 1.5, "end_s": 2, "text": "hi", "words": [[1.5, 2, "hi"]]}\n' * 3,
+        ".rttm": b"SPEAKER a 1 0.5 0.25 <NA> <NA> ann <NA> <NA>\n" * 3,
+        ".png": (tmp_path / "s.png").read_bytes(),
+    }
+    soundfile.write(tmp_path / "f.flac", np.zeros(4_000, np.float32), 8_000)
+    whole[".flac"] = (tmp_path / "f.flac").read_bytes()
+    random = Random(11)
+    outcomes = {"read": 0, "refused": 0}
+    for number in range(300):
+        suffix = random.choice(sorted(whole))
+        data = bytearray(whole[suffix])
+        if random.random() < 0.3:
+            del data[random.randrange(1, len(data)) :]
+        for _ in range(random.choice((1, 4, 40))):
+            data[random.randrange(len(data))] = random.randrange(256)
+        path = tmp_path / f"hurt{number}{suffix}"
+        path.write_bytes(data)
+        try:
+            room = open_inputs([path])
+        except InputError as error:
+            assert "\n" not in str(error) and path.name in str(error)
+            outcomes["refused"] += 1
+        else:
+            for stream in room.streams:
+                *_, last = stream.packets()
+                assert isinstance(last, EndOfStream)
+            outcomes["read"] += 1
+    assert min(outcomes.values()) > 30

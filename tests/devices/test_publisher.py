@@ -235,6 +235,8 @@ def test_the_broker_goes_away_in_the_middle(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.kafka
+@pytest.mark.usefixtures("kafka_parts")
 def test_a_broker_that_comes_back_gets_everything(tmp_path: Path) -> None:
     names = TopicNames("", shards=2)
     quick = {"broker.session.timeout.ms": "1000"}
