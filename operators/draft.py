@@ -229,6 +229,7 @@ class Drafting:
         self._engine = engine
         self._meetings: dict[str, MeetingDrafts] = {}
         self._touched: set[str] = set()
+        self._purged: set[str] = set()
 
     def open(self, store: StepStore) -> None:
         for _, value in store.scan(_MEETING):
@@ -239,12 +240,14 @@ class Drafting:
             self._meetings[name].spoken[spoken.id] = spoken
 
     def save(self, store: StepStore) -> None:
+        for name in sorted(self._purged):
+            store.delete(_MEETING + name.encode())
+            for key, _ in list(store.scan(_spoken_key(name, ""))):
+                store.delete(key)
+        self._purged.clear()
         for name in sorted(self._touched):
             m = self._meetings.get(name)
             if m is None:
-                store.delete(_MEETING + name.encode())
-                for key, _ in list(store.scan(_spoken_key(name, ""))):
-                    store.delete(key)
                 continue
             for changed in sorted(m.changed):
                 spoken = m.spoken.get(changed)
@@ -273,6 +276,7 @@ class Drafting:
             out += meeting.feed(change)
             if isinstance(change, Purged):
                 del self._meetings[change.meeting_id]
+                self._purged.add(change.meeting_id)
         return out
 
 

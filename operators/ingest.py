@@ -7,7 +7,7 @@ import base64
 import pickle
 import time
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from bytewax.operators import KeyedStream
@@ -163,6 +163,15 @@ class MeetingOrder:
         order = self._streams.get(stream_name(device, modality))
         return order is not None and bool(order.held)
 
+    def own_bytes(self) -> None:
+        """Turn payloads that are views on received messages into bytes, which a snapshot can hold."""
+        for order in self._streams.values():
+            for sequence, arrival in order.held.items():
+                body = arrival.body
+                if isinstance(body, Packet) and isinstance(body.payload, memoryview):
+                    own = replace(body, payload=bytes(body.payload))
+                    order.held[sequence] = replace(arrival, body=own)
+
     def json_waiting(self) -> list[tuple[str, Modality]]:
         """Streams of JSON messages of which some wait: device and modality."""
         found = []
@@ -245,8 +254,8 @@ class Ingest:
         self._settings = settings
         self._names = names
         self._clock_s = clock_s
-        self._waiting: dict[tuple[str, str, Modality], float] = {}
-        """Streams of JSON messages that wait for a missing one, and since when."""
+        self._waiting: dict[tuple[str, str, Modality], float | None] = {}
+        """Streams of JSON messages that wait for a missing one, and since when nothing more has come."""
         self._meetings: dict[str, MeetingOrder] = {}
         self._touched: set[str] = set()
 
@@ -255,34 +264,26 @@ class Ingest:
             meeting, order = pickle.loads(value)
             self._meetings[meeting] = order
             for device, modality in order.json_waiting():
-                self._waiting[meeting, device, modality] = self._clock_s()
+                self._waiting[meeting, device, modality] = None
 
     def save(self, store: StepStore) -> None:
         for meeting in sorted(self._touched):
-            store.put(_PREFIX + meeting.encode(), pickle.dumps((meeting, self._meetings[meeting])))
+            order = self._meetings[meeting]
+            order.own_bytes()
+            store.put(_PREFIX + meeting.encode(), pickle.dumps((meeting, order)))
         self._touched.clear()
 
     def on_timer(self) -> Iterable[Arrival | Outgoing | CaughtUp]:
-        """Hand on messages that have waited long enough for a missing one."""
-        out: list[Arrival | Outgoing] = []
-        limit = self._clock_s() - self._settings.lateness_ns / 1e9
-        for place in [place for place, since in self._waiting.items() if since <= limit]:
-            del self._waiting[place]
-            meeting, device, modality = place
-            self._touched.add(meeting)
-            out += self._meetings[meeting].give_up(device, modality)
-        return out
+        return ()
 
     def next_timer_s(self) -> float | None:
-        if not self._waiting:
-            return None
-        return max(0.0, min(self._waiting.values()) + self._settings.lateness_ns / 1e9 - self._clock_s())
+        return None
 
     def on_batch(self, values: list[Received | CaughtUp]) -> list[Arrival | Outgoing | CaughtUp]:
         out: list[Arrival | Outgoing | CaughtUp] = []
         for received in values:
             if isinstance(received, CaughtUp):
-                out.append(received)
+                out += [*self._waited_enough(), received]
             else:
                 out.extend(self._read(received))
         return out
@@ -329,9 +330,21 @@ class Ingest:
 
     def _wait(self, order: MeetingOrder, place: tuple[str, str, Modality]) -> None:
         if order.waiting(place[1], place[2]):
-            self._waiting.setdefault(place, self._clock_s())
+            self._waiting.setdefault(place, None)
         else:
             self._waiting.pop(place, None)
+
+    def _waited_enough(self) -> Iterator[Arrival]:
+        """Messages for which nothing has come for so long, though all that stands on the broker was read."""
+        now_s = self._clock_s()
+        for place, since in list(self._waiting.items()):
+            if since is None:
+                self._waiting[place] = now_s
+            elif now_s - since >= self._settings.lateness_ns / 1e9:
+                del self._waiting[place]
+                meeting, device, modality = place
+                self._touched.add(meeting)
+                yield from self._meetings[meeting].give_up(device, modality)
 
     def _decode(self, topic: str, value: bytes) -> DeviceBody | AnyControl | None:
         if topic == CONTROL.name:
