@@ -256,7 +256,7 @@ class MeetingClocks:
         if record.method != "arrival":
             return []
         about_ms = record.uncertainty_ns // 1_000_000
-        text = f"The clock of {record.device} cannot be believed; it is placed by arrival, to about {about_ms} ms."
+        text = f"The clock of {record.device} is unknown or wrong; what it sent is placed by arrival, to about {about_ms} ms."
         return [NoticeRecord(meeting_id=self._meeting_id, code="clock_by_arrival", text=text)]
 
     def _stepped(self, device: _Device, name: str, raw: int, placed_ns: int) -> list[ClockOutput]:

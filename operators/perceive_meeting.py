@@ -44,7 +44,7 @@ from contracts.timeline import (
 from models.speech_recogniser import Recognition, Word
 from models.voice_activity import VoiceActivity
 
-from .align import to_timeline_ns
+from .align import is_step, to_timeline_ns
 from .clock import Timed
 from .decode import DecodedPictures, DecodedSound, DecodeFailed, FullFrame
 from .ingest import Arrival, Late, Loss, modality_of
@@ -110,8 +110,17 @@ class Stream:
     end_raw_ns: int | None = None
     """Where the device said that its stream ends; the stream has ended once it is drained."""
     logged_mark_ns: int | None = None
+    before_step: tuple[int, int] | None = None
+    """Clock and raw time at which the device's clock jumped."""
     undecoded: list[Packet] = field(default_factory=list)
     features: int = 0
+
+    def clock_at(self, raw_ns: int) -> int:
+        """Clock record for something that began at a raw time: a piece may go on through a jump of the clock."""
+        if self.before_step is None:
+            return self.clock
+        clock, stopped_ns = self.before_step
+        return self.clock if abs(raw_ns - self.raw_ns) <= abs(raw_ns - stopped_ns) else clock
 
     @property
     def over(self) -> bool:
@@ -189,11 +198,22 @@ class MeetingPerception:
 
     def place(self, record: ClockRecord | NoticeRecord) -> list[Emission]:
         """A clock record or a notice of the clock step, for the log."""
+        if self.ended:
+            return []
         if isinstance(record, ClockRecord):
             self._clocks[record.device] = record
             self._speech.set_clock_offset(record.device, record.offset_ns)
+            if is_step(record):
+                self._stepped(record)
         self._emit(record)
         return self._drain()
+
+    def _stepped(self, record: ClockRecord) -> None:
+        """How far the device's streams have come is counted on its clock, which has just been set."""
+        for stream in self._streams.values():
+            if stream.device == record.device and stream.raw_ns:
+                stream.before_step = (stream.clock, stream.raw_ns)
+                stream.raw_ns, stream.logged_mark_ns = record.from_raw_ns, None
 
     def recognised(self, request: RecognitionRequest, found: Recognition | Exception) -> list[Emission]:
         """The answer to a recognition request."""
@@ -451,7 +471,7 @@ class MeetingPerception:
             UtteranceRecord(
                 meeting_id=self.meeting_id, id=piece.piece_id, version=piece.version,
                 state="closed" if isinstance(piece, PieceClosed) else "tentative", stream=name, device=piece.device,
-                clock=self._streams[name].clock, raw_start_ns=piece.start_ns, raw_end_ns=piece.end_ns,
+                clock=self._streams[name].clock_at(piece.start_ns), raw_start_ns=piece.start_ns, raw_end_ns=piece.end_ns,
                 mark_ns=piece.start_ns if mark is None else mark,
                 speaker=self._speaker(piece.device, piece.speaker, piece.start_ns, piece.end_ns), text=text,
                 heard=piece.text if changes else None, words=_record_words(piece.words, piece.samples_start_ns),
