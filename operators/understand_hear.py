@@ -187,7 +187,8 @@ def _takes_on_work(tokens: list[Token], index: int) -> bool:
 
 
 _WORK_FOLLOWS = re.compile(
-    r"(?:will|is going to|shall|has to|is to) (?!be\b|have|love|like|hate|never|not\b|know|think|see|come|go\b|want|need|"
+    r"(?:gets the|takes the|will|is going to|shall|has to|is to) "
+    r"(?!be\b|have|love|like|hate|never|not\b|know|think|see|come|go\b|want|need|"
     r"say|grumble|complain|laugh|understand)[a-z]+"
 )
 

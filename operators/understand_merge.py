@@ -30,7 +30,9 @@ def restate(heard: Heard, fresh: Draft, drafts: list[Draft]) -> bool:
         elif fresh.family == "decision":
             same = (likeness >= 0.6 and common >= 2 and age <= 60) or (likeness >= 0.5 and age <= 10)
         else:
-            same = (likeness >= 0.5 and _same_owner(draft, fresh)) or (likeness > 0.5 and age <= 8)
+            same = (likeness >= 0.5 and _same_owner(draft, fresh)) or (
+                likeness > (0.7 if fresh.mode == "request" else 0.5) and age <= 8
+            )
         if same:
             drafts[place] = _merged(draft, fresh)
             return True

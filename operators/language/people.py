@@ -69,6 +69,7 @@ class Roster:
     people: tuple[Person, ...]
     by_call: dict[str, tuple[str, ...]] = field(default_factory=dict)
     by_role: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    by_department: dict[str, tuple[str, ...]] = field(default_factory=dict)
     by_sound: dict[str, tuple[str, ...]] = field(default_factory=dict)
     by_speaker: dict[str, str] = field(default_factory=dict)
 
@@ -97,6 +98,10 @@ class Roster:
     def with_role(self, said: str) -> tuple[str, ...]:
         """Attendees with the spoken role."""
         return self.by_role.get(said, ())
+
+    def of_department(self, said: str) -> tuple[str, ...]:
+        """Attendees whose role is of that trade (*marketing* for a marketing expert)."""
+        return self.by_department.get(said, ())
 
     def of_speaker(self, speaker: str | None) -> str | None:
         """Name of the attendee who speaks under this label."""
@@ -158,6 +163,23 @@ def _role_forms(role: str) -> set[str]:
     return {f for f in forms if len(f) > 1}
 
 
+def _department(role: str) -> str:
+    """What is left of a role without its last word: *marketing*, *user interface*."""
+    words = role.lower().split(",")[0].split()
+    titles = (
+        "designer",
+        "manager",
+        "expert",
+        "specialist",
+        "executive",
+        "engineer",
+        "officer",
+        "lead",
+        "editor",
+    )
+    return " ".join(words[:-1]) if len(words) >= 2 and words[-1] in titles else ""
+
+
 def roster_of(people: Sequence[Person], speakers: Sequence[str] = ()) -> Roster:
     """Attendees of the control list, and speakers who were heard but are not on it."""
     known = list(people)
@@ -167,11 +189,12 @@ def roster_of(people: Sequence[Person], speakers: Sequence[str] = ()) -> Roster:
             known.append(person_of(speaker, speaker, None, False))
     calls = _index((c, p.name) for p in known for c in p.calls)
     roles = _index((f, p.name) for p in known if p.role for f in _role_forms(p.role))
+    departments = _index((d, p.name) for p in known if p.role and (d := _department(p.role)))
     sounds = _index(
         (key, p.name) for p in known for key in sound_of(p.calls[1] if len(p.calls) > 1 else p.calls[0])
     )
     by_speaker = {label: p.name for p in known for label in (p.speaker, p.name) if label}
-    return Roster(tuple(known), calls, roles, sounds, by_speaker)
+    return Roster(tuple(known), calls, roles, departments, sounds, by_speaker)
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,6 +224,9 @@ def mentions_in(tokens: Sequence[Token], roster: Roster) -> tuple[Mention, ...]:
     return tuple(found)
 
 
+_DEPARTMENT_ACTS = re.compile(r"(?:will|you|you're|you'll|gonna|gets|is going|is gonna|they want|has to)\b")
+
+
 def _mention_at(tokens: Sequence[Token], lows: list[str], index: int, roster: Roster) -> Mention | None:
     for width in (4, 3, 2, 1):
         if index + width > len(lows):
@@ -209,6 +235,10 @@ def _mention_at(tokens: Sequence[Token], lows: list[str], index: int, roster: Ro
         names = roster.with_role(said)
         if names and (width > 1 or tokens[index].text.isupper()):
             return Mention(index, index + width - 1, names, said, "role")
+        if width <= 2 and _DEPARTMENT_ACTS.match(" ".join(lows[index + width : index + width + 2])):
+            names = roster.of_department(said)
+            if names:
+                return Mention(index, index + width - 1, names, said, "role")
         if width <= 2 and (width == 2 or _may_be_name(tokens, index)):
             names = roster.by_call.get(said, ())
             if names:
