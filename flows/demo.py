@@ -38,8 +38,8 @@ class _Seen:
         self.state = b""
         self._for_view: queue.SimpleQueue[tuple[str, bytes]] = queue.SimpleQueue()
 
-    def on_message(self, topic: Topic, value: bytes, seen_ns: int) -> None:
-        self.meter.feed(topic.name, value, seen_ns)
+    def on_message(self, topic: Topic, value: bytes, seen_ns: int, sent_ns: int) -> None:
+        self.meter.feed(topic.name, value, seen_ns, sent_ns)
         if topic is TIMELINE and value[:1] == b"{":
             self.log.append(value)
         elif topic is STATE:

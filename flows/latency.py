@@ -1,6 +1,7 @@
 """How long after the end of speech text and items appear, measured from outside: by reading the topics.
 
 ``LatencyMeter`` only looks at messages and at when they were seen; it sits beside the flows, not in them.
+Every latency counts from the stamp of the last speech sample of the true utterance it belongs to.
 """
 
 import json
@@ -14,6 +15,9 @@ from contracts.topics import MINUTES, PARTIALS, TIMELINE
 UNMATCHED_MS: Final = 10_000.0
 """What an utterance counts whose final text never appeared on the log."""
 _NS_PER_MS: Final = 1_000_000
+_NS_PER_S: Final = 1_000_000_000
+_NEAR_NS: Final = 300_000_000
+"""How far from its utterance a word may stand and still have been said in it."""
 _WORD: Final = re.compile(r"[a-z0-9']+")
 
 
@@ -39,15 +43,62 @@ def percentiles(values: Sequence[float]) -> dict[str, float | int]:
     ordered = sorted(values)
     n = len(ordered)
 
-    def at(share: float) -> float:
-        return round(ordered[min(n - 1, max(0, -(-int(share * 1000) * n // 1000) - 1))], 1) if n else 0.0
+    def at(percent: int) -> float:
+        # Rank ceil(percent / 100 * n), counted from one.
+        return round(ordered[(percent * n + 99) // 100 - 1], 1) if n else 0.0
 
-    return {"p50": at(0.50), "p95": at(0.95), "p99": at(0.99), "n": n}
+    return {"p50": at(50), "p95": at(95), "p99": at(99), "n": n}
+
+
+@dataclass(slots=True)
+class LatencySamples:
+    """Single measurements of any number of meetings, in milliseconds."""
+
+    first_partial: list[float] = field(default_factory=list)
+    """First sign of an utterance; negative where it came while the person was still speaking."""
+    first_shown: list[float] = field(default_factory=list)
+    """The same from the utterance's first sample on."""
+    final_text: list[float] = field(default_factory=list)
+    item: list[float] = field(default_factory=list)
+    item_final: list[float] = field(default_factory=list)
+    item_after_text: list[float] = field(default_factory=list)
+    hop: list[float] = field(default_factory=list)
+    """From when a writer hands an utterance to the log until a reader has it."""
+    provisional: int = 0
+    """Items that first came from sound alone."""
+    changed: int = 0
+    """Those of them that were changed or withdrawn later."""
+    lost: int = 0
+    words: int = 0
+    """Shown words that somebody really said at that time."""
+    words_right: int = 0
+    """Those of them that the speaker shown really said."""
+
+    def add(self, other: "LatencySamples") -> None:
+        """Take in the measurements of another meeting."""
+        for name in self.__slots__:
+            setattr(self, name, getattr(self, name) + getattr(other, name))
+
+    def report(self) -> dict[str, Any]:
+        """The figures; ``n`` of the texts is the number of utterances in the truth."""
+        return {
+            "first_partial_ms": percentiles(self.first_partial),
+            "first_shown_after_start_ms": percentiles(self.first_shown),
+            "final_text_ms": percentiles(self.final_text),
+            "item_ms": percentiles(self.item),
+            "item_final_ms": percentiles(self.item_final),
+            "item_after_text_ms": percentiles(self.item_after_text),
+            "hop_ms": percentiles(self.hop),
+            "provisional_changed": round(self.changed / self.provisional, 3) if self.provisional else 0.0,
+            "lost": self.lost,
+            "words_right_speaker": round(self.words_right / self.words, 4) if self.words else 0.0,
+        }
 
 
 @dataclass(slots=True)
 class _Shown:
     seen_ns: int
+    device: str
     speaker: str | None
     start_ns: int
     end_ns: int
@@ -58,9 +109,13 @@ class _Shown:
 @dataclass(slots=True)
 class _ItemEvent:
     seen_ns: int
-    evidence_end_s: float
-    value: str
     stage: str
+    form: str
+    """Section and item as they stand on the topic; empty where the item was withdrawn."""
+    device: str | None = None
+    """Of the speech that its evidence ends with, as are the times."""
+    start_s: float = 0.0
+    end_s: float = 0.0
 
 
 @dataclass(slots=True)
@@ -70,12 +125,13 @@ class LatencyMeter:
     meeting_id: str
     start_ns: int | None = None
     records: dict[str, list[_Shown]] = field(default_factory=dict)
-    partials: list[_Shown] = field(default_factory=list)
+    partials: dict[str, list[_Shown]] = field(default_factory=dict)
     items: dict[str, list[_ItemEvent]] = field(default_factory=dict)
+    hop: list[float] = field(default_factory=list)
     final_seen_ns: int | None = None
 
-    def feed(self, topic: str, value: bytes, seen_ns: int) -> None:
-        """One message of a topic (name without prefix), and when it was seen."""
+    def feed(self, topic: str, value: bytes, seen_ns: int, sent_ns: int | None = None) -> None:
+        """One message of a topic (name without prefix), when it was seen and when its writer sent it."""
         if value[:1] != b"{":
             return
         message = json.loads(value)
@@ -83,152 +139,155 @@ class LatencyMeter:
             return
         kind = message.get("type")
         if topic == TIMELINE.name and kind == "utterance":
-            self._utterance(message, seen_ns)
+            shown = _Shown(
+                seen_ns, message["device"], message["speaker"], message["raw_start_ns"], message["raw_end_ns"],
+                message["text"], message["state"],
+            )  # fmt: skip
+            self.records.setdefault(message["id"], []).append(shown)
+            if sent_ns is not None:
+                self.hop.append((seen_ns - sent_ns) / _NS_PER_MS)
         elif topic == TIMELINE.name and kind == "control" and message["control"]["type"] == "meeting_started":
             self.start_ns = message["control"].get("start_ns") or self.start_ns
         elif topic == PARTIALS.name and kind == "partial":
-            self.partials.append(
-                _Shown(
-                    seen_ns,
-                    message["speaker"],
-                    message["start_ns"],
-                    message["end_ns"],
-                    message["text"],
-                    "partial",
-                )
-            )
+            shown = _Shown(
+                seen_ns, message["device"], message["speaker"], message["start_ns"], message["end_ns"],
+                message["text"], "partial",
+            )  # fmt: skip
+            self.partials.setdefault(message["piece_id"], []).append(shown)
         elif topic == MINUTES.name:
             self._event(message, seen_ns)
-
-    def _utterance(self, message: Mapping[str, Any], seen_ns: int) -> None:
-        shown = _Shown(
-            seen_ns,
-            message["speaker"],
-            message["raw_start_ns"],
-            message["raw_end_ns"],
-            message["text"],
-            message["state"],
-        )
-        self.records.setdefault(message["id"], []).append(shown)
 
     def _event(self, message: Mapping[str, Any], seen_ns: int) -> None:
         if message["type"] in ("item_added", "item_changed"):
             item = message["item"]
-            end_s = max((e["end_s"] for e in item["evidence"] if e["kind"] == "speech"), default=0.0)
-            form = json.dumps([message["section"], item], sort_keys=True)
-            self.items.setdefault(item["id"], []).append(_ItemEvent(seen_ns, end_s, form, message["stage"]))
+            event = _ItemEvent(
+                seen_ns, message["stage"], json.dumps([message["section"], item], sort_keys=True)
+            )
+            speech = [e for e in item["evidence"] if e["kind"] == "speech"]
+            if speech:
+                last = max(speech, key=lambda e: (e["end_s"], e["start_s"]))
+                event.device, event.start_s, event.end_s = last["device"], last["start_s"], last["end_s"]
+            self.items.setdefault(item["id"], []).append(event)
         elif message["type"] == "item_withdrawn":
-            self.items.pop(message["item_id"], None)
+            gone = _ItemEvent(seen_ns, message["stage"], "")
+            self.items.setdefault(message["item_id"], []).append(gone)
         elif message["type"] == "final":
             self.final_seen_ns = seen_ns
 
     def report(self, truth: Iterable[TrueUtterance]) -> dict[str, Any]:
-        """The figures. ``n`` of the texts is the number of utterances in the truth."""
-        true = list(truth)
-        start = self.start_ns or 0
+        """The figures of this meeting."""
+        return self.samples(truth).report()
+
+    def samples(self, truth: Iterable[TrueUtterance]) -> LatencySamples:
+        """The measurements of this meeting against what was really said."""
+        true, start = list(truth), self.start_ns or 0
         final = {i: shown[-1] for i, shown in self.records.items() if shown[-1].state != "withdrawn"}
-        first_ms, final_ms, lost, text_seen = [], [], 0, dict[str, int]()
+        out = LatencySamples(hop=list(self.hop))
+        said_by: dict[str, int] = {}
         for utterance in true:
-            end_ns = start + round(utterance.end_s * 1e9)
-            match = self._best(utterance, final, start)
+            begin_ns, end_ns = _span(utterance, start)
+            match = _best(utterance, final, start)
             if match is None:
-                lost += 1
-                final_ms.append(UNMATCHED_MS)
+                out.lost += 1
+                out.final_text.append(UNMATCHED_MS)
+                out.first_partial.append(UNMATCHED_MS)
+                out.first_shown.append(UNMATCHED_MS)
                 continue
-            seen = self._first_seen(match, final[match].text)
-            text_seen[match] = seen
-            final_ms.append((seen - end_ns) / _NS_PER_MS)
-            first_ms.append(self._first_shown(utterance, match, start))
-        ends = {match: u.end_s for u in true if (match := self._best(u, final, start)) is not None}
-        item_ms, item_final_ms, after_text_ms = self._item_times(final, text_seen, ends, start)
-        changed = [i for i in self.items.values() if any(e.stage == "provisional" for e in i) and len(i) > 1]
-        return {
-            "first_partial_ms": percentiles(first_ms),
-            "final_text_ms": percentiles(final_ms),
-            "item_ms": percentiles(item_ms),
-            "item_final_form_ms": percentiles(item_final_ms),
-            "item_after_text_ms": percentiles(after_text_ms),
-            "provisional_changed": round(len(changed) / len(self.items), 3) if self.items else 0.0,
-            "lost": lost,
-            "words_right_speaker": self._right_speaker(true, final, start),
-        }
+            said_by[match] = max(end_ns, said_by.get(match, end_ns))
+            out.final_text.append((self._text_seen(match, final[match].text) - end_ns) / _NS_PER_MS)
+            shown_ns = self._first_shown(match, begin_ns)
+            out.first_partial.append((shown_ns - end_ns) / _NS_PER_MS)
+            out.first_shown.append((shown_ns - begin_ns) / _NS_PER_MS)
+        self._items(out, final, said_by, start)
+        for shown in final.values():
+            right, counted = _right_words(shown, true, start)
+            out.words_right += right
+            out.words += counted
+        return out
 
-    def _best(self, utterance: TrueUtterance, final: Mapping[str, _Shown], start: int) -> str | None:
-        """Id of the shown utterance that covers the end of a true one, by the same speaker where one is named."""
-        begin, end = start + round(utterance.start_s * 1e9), start + round(utterance.end_s * 1e9)
-        best: tuple[int, str] | None = None
-        for identity, shown in final.items():
-            if (
-                shown.speaker is not None
-                and utterance.speaker is not None
-                and shown.speaker != utterance.speaker
-            ):
-                continue
-            # The last second counts: that is when the text of this utterance was complete.
-            overlap = min(end, shown.end_ns) - max(begin, end - 1_000_000_000, shown.start_ns)
-            if overlap > 0 and (best is None or overlap > best[0]):
-                best = (overlap, identity)
-        return None if best is None else best[1]
-
-    def _first_seen(self, identity: str, text: str) -> int:
+    def _text_seen(self, identity: str, text: str) -> int:
+        """When the text of an utterance first stood on the log as it stands in the end."""
         wanted = normalised(text)
         return min(s.seen_ns for s in self.records[identity] if normalised(s.text) == wanted)
 
-    def _first_shown(self, utterance: TrueUtterance, identity: str, start: int) -> float:
-        """From the start of speech to the first sign of it, partial or not."""
-        begin, end = start + round(utterance.start_s * 1e9), start + round(utterance.end_s * 1e9)
-        seen = [self.records[identity][0].seen_ns]
-        seen += [
-            p.seen_ns
-            for p in self.partials
-            if p.speaker == utterance.speaker and p.start_ns < end and p.end_ns > begin
-        ]
-        return (min(seen) - begin) / _NS_PER_MS
+    def _first_shown(self, identity: str, begin_ns: int) -> int:
+        """When anything of this piece was first shown that reaches into the true utterance."""
+        signs = [*self.records[identity], *self.partials.get(identity, ())]
+        return min(
+            (s.seen_ns for s in signs if s.end_ns > begin_ns), default=self.records[identity][0].seen_ns
+        )
 
-    def _item_times(
-        self, final: Mapping[str, _Shown], text_seen: Mapping[str, int], ends: Mapping[str, float], start: int
-    ) -> tuple[list[float], list[float], list[float]]:
-        first: list[float] = []
-        formed: list[float] = []
-        after_text: list[float] = []
+    def _items(
+        self, out: LatencySamples, final: Mapping[str, _Shown], said_by: Mapping[str, int], start: int
+    ) -> None:
         for events in self.items.values():
-            last_form = next(e for e in events if e.value == events[-1].value)
-            for out, event in ((first, events[0]), (formed, last_form)):
-                said_by = self._said_by(event.evidence_end_s, final, ends, start)
-                out.append((event.seen_ns - said_by) / _NS_PER_MS)
-            heard = [
-                i for i, s in final.items() if abs((s.end_ns - start) / 1e9 - events[0].evidence_end_s) < 0.05
-            ]
-            after_text += [(events[0].seen_ns - text_seen[i]) / _NS_PER_MS for i in heard if i in text_seen]
-        return first, formed, after_text
+            provisional = events[0].stage == "provisional"
+            out.provisional += provisional
+            out.changed += provisional and any(e.form != events[0].form for e in events)
+            if not events[-1].form:
+                continue
+            formed = next(e for e in events if e.form == events[-1].form)
+            for values, event in ((out.item, events[0]), (out.item_final, formed)):
+                piece = _piece_of(event, final, start)
+                end_ns = start + round(event.end_s * _NS_PER_S)
+                said_ns = end_ns if piece is None else said_by.get(piece, end_ns)
+                values.append((event.seen_ns - said_ns) / _NS_PER_MS)
+            piece = _piece_of(events[0], final, start)
+            if piece is not None:
+                text_ns = self._text_seen(piece, final[piece].text)
+                out.item_after_text.append((events[0].seen_ns - text_ns) / _NS_PER_MS)
 
-    @staticmethod
-    def _said_by(
-        evidence_end_s: float, final: Mapping[str, _Shown], ends: Mapping[str, float], start: int
-    ) -> int:
-        """True end of the utterance on which the evidence ends; the evidence's own end where there is none."""
-        for identity, shown in final.items():
-            if identity in ends and abs((shown.end_ns - start) / 1e9 - evidence_end_s) < 0.05:
-                return start + round(ends[identity] * 1e9)
-        return start + round(evidence_end_s * 1e9)
 
-    def _right_speaker(self, true: Sequence[TrueUtterance], final: Mapping[str, _Shown], start: int) -> float:
-        """Share of shown words whose speaker is the one who spoke most of that time."""
-        right = total = 0
-        for shown in final.values():
-            count = len(normalised(shown.text).split())
-            shares: dict[str | None, int] = {}
-            for u in true:
-                overlap = min(start + round(u.end_s * 1e9), shown.end_ns) - max(
-                    start + round(u.start_s * 1e9), shown.start_ns
-                )
-                if overlap > 0:
-                    same = len(set(normalised(u.text).split()) & set(normalised(shown.text).split()))
-                    shares[u.speaker] = shares.get(u.speaker, 0) + same
-            total += count
-            if shares and max(shares, key=lambda s: shares[s]) == shown.speaker:
-                right += count
-        return round(right / total, 4) if total else 0.0
+def _span(utterance: TrueUtterance, start: int) -> tuple[int, int]:
+    return start + round(utterance.start_s * _NS_PER_S), start + round(utterance.end_s * _NS_PER_S)
+
+
+def _best(utterance: TrueUtterance, final: Mapping[str, _Shown], start: int) -> str | None:
+    """Id of the shown utterance that covers the end of a true one, by the same speaker where both are named."""
+    begin_ns, end_ns = _span(utterance, start)
+    # The last second counts: that is when the text of this utterance was complete.
+    begin_ns = max(begin_ns, end_ns - _NS_PER_S)
+    best: tuple[int, str] | None = None
+    for identity, shown in final.items():
+        named = shown.speaker is not None and utterance.speaker is not None
+        if named and shown.speaker != utterance.speaker:
+            continue
+        overlap = min(end_ns, shown.end_ns) - max(begin_ns, shown.start_ns)
+        if overlap > 0 and (best is None or overlap > best[0]):
+            best = (overlap, identity)
+    return None if best is None else best[1]
+
+
+def _piece_of(event: _ItemEvent, final: Mapping[str, _Shown], start: int) -> str | None:
+    """Id of the shown utterance in which an item's evidence ends."""
+    if event.device is None:
+        return None
+    begin_ns = start + round(event.start_s * _NS_PER_S)
+    end_ns = start + round(event.end_s * _NS_PER_S)
+    overlaps = {
+        identity: min(end_ns, shown.end_ns) - max(begin_ns, shown.start_ns)
+        for identity, shown in final.items()
+        if shown.device == event.device
+    }
+    best = max(overlaps, key=lambda identity: overlaps[identity], default=None)
+    return best if best is not None and overlaps[best] > 0 else None
+
+
+def _right_words(shown: _Shown, true: Sequence[TrueUtterance], start: int) -> tuple[int, int]:
+    """Words of a shown utterance that its speaker said then, and those that anybody said then.
+
+    Misheard words are nobody's and count neither way.
+    """
+    own: set[str] = set()
+    others: set[str] = set()
+    for utterance in true:
+        begin_ns, end_ns = _span(utterance, start)
+        if begin_ns - _NEAR_NS < shown.end_ns and shown.start_ns < end_ns + _NEAR_NS:
+            said = own if utterance.speaker == shown.speaker else others
+            said.update(_WORD.findall(utterance.text.lower()))
+    words = _WORD.findall(shown.text.lower())
+    right = sum(word in own for word in words)
+    return right, right + sum(word in others and word not in own for word in words)
 
 
 def truth_of(raw: Mapping[str, Any]) -> list[TrueUtterance]:

@@ -14,15 +14,18 @@ from operators.kafka_link import BrokerLink
 WATCHED: Final = (TIMELINE, PARTIALS, MINUTES, STATE, REVIEW, DEADLETTER)
 _POLL_S: Final = 0.2
 
-OnMessage = Callable[[Topic, bytes, int], None]
-"""Called with topic, value and the TAI time at which the message was there."""
+OnMessage = Callable[[Topic, bytes, int, int], None]
+"""Called with topic, value, the TAI time at which the message was there, and the TAI time of its stamp (ms exact)."""
 
 
 class Observer:
     """Hands every message of a meeting's partition to a callback as soon as it can be read."""
 
-    def __init__(self, link: BrokerLink, meeting_ids: tuple[str, ...], on_message: OnMessage) -> None:
-        self._topics = {link.names.of(t): t for t in WATCHED}
+    def __init__(
+        self, link: BrokerLink, meeting_ids: tuple[str, ...], on_message: OnMessage,
+        topics: tuple[Topic, ...] = WATCHED,
+    ) -> None:  # fmt: skip
+        self._topics = {link.names.of(t): t for t in topics}
         self._on_message = on_message
         self._stop = threading.Event()
         self._consumer = Consumer(
@@ -49,8 +52,9 @@ class Observer:
             message = self._consumer.poll(_POLL_S)
             if message is None or message.error() is not None:
                 continue
-            seen_ns = tai_now_ns()
-            self._on_message(self._topics[message.topic() or ""], message.value() or b"", seen_ns)
+            seen_ns, utc_ns = tai_now_ns(), time.time_ns()
+            sent_ns = message.timestamp()[1] * 1_000_000 + (seen_ns - utc_ns)
+            self._on_message(self._topics[message.topic() or ""], message.value() or b"", seen_ns, sent_ns)
 
 
 def wait_for(

@@ -1,0 +1,159 @@
+"""Latency of a live meeting: published in real time by another process, watched from outside.
+
+Latencies count from the stamp of the last speech sample of the true utterance, in milliseconds.
+``hop_ms`` is the log between the flows: from the writer's stamp of an utterance record (when flows.perceive
+handed it to its client, exact to the millisecond) until a reader with the flows' own settings has it.
+"""
+
+import argparse
+import shutil
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any, Final
+
+from devices.streams import InputError
+from flows.brokers import BrokerError
+from flows.installation import Installation, InstallationError
+from flows.latency import LatencySamples, percentiles
+
+from .bare_loop import bare_loop_ms
+from .report import print_report, progress
+from .resources import ResourceWatch
+from .rooms import SAMPLE, Played, meeting_ids, sound_room, spoken_room
+from .watching import Recorder, play
+
+_STAGGER_S: Final = 1.0
+_AFTER_END_S: Final = 60.0
+_LOOP_MESSAGES: Final = 200
+_LOOP_EVERY_S: Final = 0.02
+
+
+def measure(
+    room: Played,
+    installation: Installation,
+    *,
+    meetings: int,
+    repeat: int,
+    transcript_only: bool,
+    loop_messages: int = _LOOP_MESSAGES,
+) -> dict[str, Any]:
+    """Play a room in an installation that is up; the figures of the report.
+
+    Raises:
+        InstallationError: a part ended or the minutes did not come.
+    """
+    loop = (
+        bare_loop_ms(installation, messages=loop_messages, every_s=_LOOP_EVERY_S) if transcript_only else []
+    )
+    samples, lateness_ms, played_s = LatencySamples(), 0.0, 0.0
+    flows = {name: flow.pid for name, flow in installation.flows.items()}
+    options = ["--transcript-only"] if transcript_only else []
+    ids = meeting_ids("latency", meetings * repeat)
+    with ResourceWatch(flows | {"broker": installation.broker.pid}) as resources:
+        for turn in range(repeat):
+            names = ids[turn * meetings : (turn + 1) * meetings]
+            progress(f"latency: meeting {turn + 1} of {repeat}, {meetings} at once, {room.duration_s:.0f} s")
+            recorder = Recorder(installation, names)
+            try:
+                published = play(
+                    installation, recorder, [(room.path, name) for name in names], options,
+                    stagger_s=_STAGGER_S, timeout_s=room.duration_s + meetings * _STAGGER_S + _AFTER_END_S,
+                )  # fmt: skip
+            finally:
+                recorder.close()
+            lateness_ms = max([lateness_ms, *(p.max_lateness_ms for p in published)])
+            played_s += room.duration_s
+            for name in names:
+                samples.add(recorder.meter(name).samples(room.truth))
+    figures = samples.report()
+    if transcript_only:
+        bare = percentiles(loop)
+        figures |= {
+            "bare_loop_ms": bare,
+            "ratio_to_bare_loop": _ratio(figures["final_text_ms"]["p50"], bare["p50"]),
+            "item_ratio_to_bare_loop": _ratio(figures["item_ms"]["p50"], bare["p50"]),
+        }
+    return figures | {
+        "cpu_cores": round(resources.cores(*flows), 3),
+        "cpu_cores_by_process": {name: round(resources.cores(name), 3) for name in resources.watched},
+        "rss_mb": round(resources.peak_mb(*flows), 1),
+        "rss_mb_by_process": {name: round(w.peak_mb, 1) for name, w in resources.watched.items()},
+        "max_lateness_ms": round(lateness_ms, 1),
+        "played_s": round(played_s, 1),
+    }
+
+
+def _ratio(of: float, to: float) -> float | None:
+    return round(of / to, 2) if to else None
+
+
+def run(
+    path: Path,
+    *,
+    broker: str = "embedded",
+    meetings: int = 1,
+    repeat: int = 1,
+    transcript_only: bool = False,
+    flows: tuple[str, ...] = ("perceive", "minutes"),
+    loop_messages: int = _LOOP_MESSAGES,
+) -> dict[str, Any]:
+    """Bring up an installation, play a room in it, and take it down.
+
+    Raises:
+        InstallationError, BrokerError, InputError, OSError, ValueError: what could not be had or read.
+    """
+    scratch = Path(tempfile.mkdtemp(prefix="minuted-latency-"))
+    try:
+        room = spoken_room(path, scratch / "words") if transcript_only else sound_room(path)
+        with Installation(
+            scratch, broker="kafka" if broker == "kafka" else "embedded", flows=flows
+        ) as installation:
+            figures = measure(
+                room, installation, meetings=meetings, repeat=repeat, transcript_only=transcript_only,
+                loop_messages=loop_messages,
+            )  # fmt: skip
+    finally:
+        shutil.rmtree(scratch, ignore_errors=True)
+    return figures | {
+        "room": path.name, "broker": broker, "meetings": meetings, "repeat": repeat,
+        "transcript_only": transcript_only, "flows": list(flows),
+    }  # fmt: skip
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Command line; 0 done, 1 where a part of the product failed, 2 for wrong input."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument(
+        "--room", type=Path, default=SAMPLE, help="room folder with truth.json; default the sample"
+    )
+    parser.add_argument("--broker", choices=("embedded", "kafka"), default="embedded")
+    parser.add_argument("--meetings", type=int, default=1, help="the room so often at the same time")
+    parser.add_argument("--repeat", type=int, default=1, help="the room so often one after the other")
+    parser.add_argument(
+        "--transcript-only", action="store_true", help="its words instead of its sound and pictures"
+    )
+    parser.add_argument("--one-flow", action="store_true", help="flows.room instead of the two flows")
+    parser.add_argument(
+        "--seed", type=int, default=0, help="nothing here is random; kept for every benchmark"
+    )
+    given = parser.parse_args(arguments)
+    if given.meetings < 1 or given.repeat < 1:
+        parser.error("--meetings and --repeat start at 1")
+    try:
+        figures = run(
+            given.room, broker=given.broker, meetings=given.meetings, repeat=given.repeat,
+            transcript_only=given.transcript_only, flows=("room",) if given.one_flow else ("perceive", "minutes"),
+        )  # fmt: skip
+    except (InputError, OSError, ValueError, BrokerError) as error:
+        progress(f"latency: {error}")
+        return 2
+    except InstallationError as error:
+        progress(f"latency: {error}")
+        return 1
+    print_report("latency", given.seed, figures)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
