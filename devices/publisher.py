@@ -48,6 +48,8 @@ _TOPIC_OF: Final[dict[Modality, Topic]] = {
 }
 _AWAY: Final = frozenset({KafkaError._MSG_TIMED_OUT, KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN})
 _SLEEP_NS: Final = 50_000_000
+_LEAD_NS: Final = 200_000_000
+"""How far ahead a live meeting's start lies, so that its control messages are there before its sound."""
 _PROGRESS_NS: Final = 250_000_000
 
 
@@ -182,11 +184,15 @@ class Publisher:
         messages = merged(streams, read_ahead)
         # Opening files and encoders takes its time: done before the meeting's clock starts.
         first = next(messages, None)
-        begin_ns, begin_wall_ns = tai_now_ns() if start_ns is None else start_ns, time.monotonic_ns()
+        lead_ns = 0 if pace is None else _LEAD_NS
+        begin_wall_ns = time.monotonic_ns() + lead_ns
+        begin_ns = tai_now_ns() + lead_ns if start_ns is None else start_ns
         epoch, shift_ns = time.time_ns(), begin_ns - room.start_ns
         if announce:
             for control in moved_control(room.control, shift_ns, self._stamp):
                 self.send_control(_with_streams(control, frozenset(stream.name for stream in streams)))
+            while len(self._producer) and time.monotonic_ns() < begin_wall_ns:
+                self._producer.poll(0.005)
         late_ns, end_ns, told_ns, stopped = 0, begin_ns, 0, False
         open_streams: dict[str, StreamMessage] = {}
         for stream, message in itertools.chain([first] if first is not None else [], messages):
