@@ -15,7 +15,7 @@ from operators.language.text import STOP
 from operators.understand_birth import births
 from operators.understand_follow import follow
 from operators.understand_hear import Heard, hear
-from operators.understand_merge import correct, restate
+from operators.understand_merge import correct, go_on, restate
 from operators.understand_state import TOLD_BLOCK, Claim, Draft, Piece, State, Telling
 from operators.understand_types import (
     Attendee,
@@ -106,6 +106,7 @@ class RuleEngine:
         """Drafts after this utterance: changed, merged, born, and the hopeless ones dropped."""
         accepted, taken = follow(heard, live, state, self.settings.look_back)
         moved = correct(heard, live, state, self.settings.look_back)
+        go_on(heard, live, state)
         for fresh in births(heard, state):
             if fresh.family == "action":
                 if accepted and fresh.claim.kind == "self":
@@ -146,10 +147,11 @@ class RuleEngine:
         if state.finished:
             return state
         best = sorted(state.block, key=lambda t: (-t.weight, t.index))[:3]
-        drafts = tuple(self._weighed(d, state) for d in state.drafts)
+        handed = [d.first_index for d in state.drafts if _hands_out(d)]
+        drafts = tuple(self._weighed(d, state, handed) for d in state.drafts)
         return replace(state, told=(*state.told, *best), block=(), drafts=drafts, finished=True)
 
-    def _weighed(self, draft: Draft, state: State) -> Draft:
+    def _weighed(self, draft: Draft, state: State, handed: list[int]) -> Draft:
         """Work is handed out at the end of a meeting; its beginning tells what is known already."""
         place = draft.first_index / max(1, state.count)
         long = state.last_ns - state.first_ns > LONG_MEETING_NS
@@ -205,6 +207,11 @@ class RuleEngine:
                 kept.append(piece)
                 room -= piece.duration_ns
         return tuple(p.quote for p in sorted(kept, key=lambda p: (p.index, p.quote.first)))
+
+
+def _hands_out(draft: Draft) -> bool:
+    """Whether the one who leads gave this to somebody."""
+    return draft.family == "action" and draft.claim.kind != "self" and "said by who leads" in draft.reasons
 
 
 def _telling(heard: Heard) -> Telling:

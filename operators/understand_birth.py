@@ -185,6 +185,12 @@ def _action(heard: Heard, place: int, state: State) -> Draft | None:
     if extra is not None and extra is not heard:
         pieces.insert(0, piece_of(extra.spoken, extra.index, 0.5))
     mode = {"offer": "offer", "request": "request"}.get(signal, "")
+    before = _spoken_on(heard, state)
+    if before is not None:
+        pieces.insert(0, piece_of(before.spoken, before.index, 0.3))
+        carried = {n for m in before.people.values() for n in m.names if len(m.names) == 1}
+        if claim.kind == "you" and not claim.people and len(carried) == 1:
+            claim = Claim("named", tuple(carried), next(iter(before.people.values())).said)
     return Draft(
         _id("action", heard),
         "action",
@@ -201,6 +207,21 @@ def _action(heard: Heard, place: int, state: State) -> Draft | None:
         mode,
         heard.called,
     )
+
+
+CONTINUES_WITHIN_NS = 2_000_000_000
+
+
+def _spoken_on(heard: Heard, state: State) -> Heard | None:
+    """The utterance right before, where the same speaker went on after a short start of a sentence."""
+    if not state.recent:
+        return None
+    before = state.recent[-1]
+    near = heard.spoken.start_ns - before.spoken.end_ns < CONTINUES_WITHIN_NS
+    started = 0 < before.words <= 7 and not before.spoken.text.rstrip().endswith((".", "?", "!"))
+    named = any(m.by != "outside" for m in before.people.values())
+    same = before.spoken.speaker is not None and before.spoken.speaker == heard.spoken.speaker
+    return before if same and near and started and named else None
 
 
 def _worded(
@@ -246,9 +267,9 @@ _NAMES_FIRST = frozenset(("need", "group"))
 def leads(heard: Heard, state: State) -> bool:
     """Who opened the meeting or has the chair by role hands out work and closes matters."""
     speaker = heard.spoken.speaker
-    if state.speakers and speaker == state.speakers[0]:
-        return True
-    return state.roster.leads(state.roster.of_speaker(speaker))
+    if any(p.leads for p in state.roster.people):
+        return state.roster.leads(state.roster.of_speaker(speaker))
+    return bool(state.speakers) and speaker == state.speakers[0]
 
 
 def claim_of(hit: Hit, clause: HeardClause, heard: Heard, state: State) -> Claim | None:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from operators.compose import sentence, task_tokens
 from operators.language.text import stems
-from operators.understand_birth import said_due
+from operators.understand_birth import CONTINUES_WITHIN_NS, DUE_BONUS, said_due
 from operators.understand_hear import Heard
 from operators.understand_state import Draft, State, piece
 
@@ -128,6 +129,52 @@ def _redated(heard: Heard, draft: Draft, state: State, timed: list[int], look_ba
             kept = draft.due if vague and draft.due else due
             return draft.grown(0.1, "date said again", piece(heard), due=kept)
     return None
+
+
+def go_on(heard: Heard, drafts: list[Draft], state: State) -> None:
+    """The same speaker goes on: what was begun in the utterance before gets the rest of its words."""
+    if not state.recent or not heard.clauses or heard.signals() & _OWN_MATTER:
+        return
+    before = state.recent[-1]
+    if before.spoken.speaker is None or before.spoken.speaker != heard.spoken.speaker:
+        return
+    unfinished = not before.spoken.text.rstrip().endswith((".", "?", "!"))
+    if not unfinished or heard.spoken.start_ns - before.spoken.end_ns >= CONTINUES_WITHIN_NS:
+        return
+    for place in range(len(drafts) - 1, -1, -1):
+        draft = drafts[place]
+        if (
+            draft.family != "action"
+            or draft.first_index != before.index
+            or draft.speaker != heard.spoken.speaker
+        ):
+            continue
+        due = said_due(heard, 0) if draft.due is None else draft.due
+        grown = draft.grown(DUE_BONUS if due is not draft.due else 0.0, "went on", piece(heard, 0.4), due=due)
+        clause = heard.clauses[0]
+        if len(draft.stems) <= 2 and clause.clause.stems:
+            more = sentence(task_tokens(clause.clause, None, clause.dues))
+            text = f"{draft.text} {more[:1].lower()}{more[1:]}" if more else draft.text
+            grown = replace(grown, text=text, stems=grown.stems | clause.clause.stems)
+        drafts[place] = grown
+        return
+
+
+_OWN_MATTER = frozenset(
+    (
+        "commit",
+        "promise",
+        "request",
+        "assign",
+        "need",
+        "group",
+        "handover",
+        "withdraw",
+        "refuse",
+        "ask",
+        "decide",
+    )
+)
 
 
 def _said(heard: Heard) -> frozenset[str]:
