@@ -35,7 +35,7 @@ from operators.speech_events import (
     SpeechEvent,
     SpeechResumed,
 )
-from operators.speech_piece import Piece, mean_margin_db, range_end_ns, sound
+from operators.speech_piece import Piece, echo_margin_db, mean_level_db, mean_margin_db, range_end_ns, sound
 from operators.speech_seats import Level, Seats, SeatSettings
 from operators.speech_stream import FRAME_NS, Frame, SoundStream, StreamName
 
@@ -353,7 +353,7 @@ class MeetingSpeech:
             piece.pcm = pcm.tobytes()
         voiced = [frame for frame in frames if frame.voiced]
         piece.end_ns = voiced[-1].end_ns if voiced else frames[-1].end_ns
-        piece.margin_db = mean_margin_db(frames)
+        piece.margin_db, piece.level_db = mean_margin_db(frames), mean_level_db(frames)
         self._events.append(
             RecognitionRequest(
                 piece_id=piece.piece_id,
@@ -453,11 +453,14 @@ class MeetingSpeech:
             if other.stream == piece.stream or heard is None or not heard.text:
                 continue
             spans = (self._span(piece), self._span(other))
-            if piece.margin_db <= other.margin_db:
-                if is_echo(text, heard.text, *spans, piece.margin_db):
+            margin_db = echo_margin_db(piece, other)
+            if margin_db is not None:
+                if is_echo(text, heard.text, *spans, margin_db):
                     self._drop(piece, f"cross-talk of {other.piece_id}")
                     return True
-            elif is_echo(heard.text, text, spans[1], spans[0], other.margin_db):
+                continue
+            margin_db = echo_margin_db(other, piece)
+            if margin_db is not None and is_echo(heard.text, text, spans[1], spans[0], margin_db):
                 self._drop(other, f"cross-talk of {piece.piece_id}")
         return False
 

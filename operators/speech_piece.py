@@ -16,6 +16,9 @@ would sound like a word boundary."""
 
 _FOREIGN_RUN = 3
 
+ALONE_DB = 35.0
+"""A mean margin above this means that no other microphone was there to compare with."""
+
 
 @dataclass
 class Piece:
@@ -36,6 +39,7 @@ class Piece:
     closed: bool = False
     done: bool = False
     margin_db: float = 40.0
+    level_db: float = -120.0
     pcm: bytes = b""
     hotwords: tuple[str, ...] = ()
     recognition: Recognition | None = None
@@ -76,6 +80,24 @@ def mean_margin_db(frames: list[Frame]) -> float:
     """How clearly the voiced frames were this person's own."""
     margins = [frame.margin_db for frame in frames if frame.voiced]
     return float(np.mean(margins)) if margins else 0.0
+
+
+def mean_level_db(frames: list[Frame]) -> float:
+    """Level of the voiced frames."""
+    levels = [frame.level_db for frame in frames if frame.voiced]
+    return float(np.mean(levels)) if levels else -120.0
+
+
+def echo_margin_db(piece: Piece, other: Piece) -> float | None:
+    """How clearly `piece` was its speaker's own, if it is the weaker of the two, else None.
+
+    Where one microphone's sound came too late to be compared frame by frame, the margin says nothing and the levels
+    have to do.
+    """
+    if max(piece.margin_db, other.margin_db) >= ALONE_DB:
+        weaker = piece.level_db <= other.level_db
+        return (0.0 if other.level_db - piece.level_db > 6.0 else piece.margin_db) if weaker else None
+    return piece.margin_db if piece.margin_db <= other.margin_db else None
 
 
 def range_end_ns(frames: list[Frame]) -> int:

@@ -34,7 +34,10 @@ class SeatSettings:
     margin_limit_db: float = 12.0
     follow: float = 0.6
     audible_above_floor_db: float = 9.0
+    faint_above_floor_db: float = 3.0
     reverberation_ns: int = 64_000_000
+    gain_from_noise: float = 0.6
+    max_gain_guess_db: float = 12.0
     learn_probability: float = 0.6
     learn_frames: float = 20.0
     min_heap_distance_db: float = 8.0
@@ -57,17 +60,22 @@ class Microphone:
         self.floor_db = -70.0
         self._minimum_db = 0.0
         self._minimum_frames = 0
+        self._settled = False
 
     def add(self, level: Level) -> None:
         """Add the next frame."""
         self.levels.append(level)
-        # Minimum over about a second, followed slowly upwards: speech has pauses, a fan has none.
-        if level.level_db < self.floor_db:
-            self.floor_db += 0.3 * (level.level_db - self.floor_db)
         self._minimum_db = min(self._minimum_db, level.level_db)
         self._minimum_frames += 1
+        if not self._settled:
+            # The quietest of the first half second is the first guess.
+            self.floor_db = max(-100.0, self._minimum_db)
+            self._settled = self._minimum_frames >= 16
+        elif level.level_db < self.floor_db:
+            self.floor_db += 0.3 * (max(-100.0, level.level_db) - self.floor_db)
+        # Minimum over about a second, followed slowly upwards: speech has pauses, a fan has none.
         if self._minimum_frames >= 32:
-            self.floor_db += 0.3 * (max(-100.0, self._minimum_db) - self.floor_db)
+            self.floor_db += 0.15 * (max(-100.0, self._minimum_db) - self.floor_db)
             self._minimum_db, self._minimum_frames = 0.0, 0
 
     def loudest(self, from_ns: int, to_ns: int) -> Level | None:
@@ -89,6 +97,7 @@ class Microphone:
             self.floor_db,
             self._minimum_db,
             self._minimum_frames,
+            self._settled,
         ]
 
     @classmethod
@@ -96,7 +105,8 @@ class Microphone:
         """Inverse of `dump`."""
         microphone = cls()
         microphone.levels.extend(Level(*level) for level in raw[0])
-        microphone.floor_db, microphone._minimum_db, microphone._minimum_frames = raw[1:]
+        microphone.floor_db, microphone._minimum_db = raw[1:3]
+        microphone._minimum_frames, microphone._settled = raw[3:]
         return microphone
 
 
@@ -107,8 +117,23 @@ class PairBalance:
         self._settings = settings
         self._heap: npt.NDArray[np.float32] = np.zeros(_BINS, dtype=np.float32)
         self._since = 0
+        self._learned = False
+        self._guess_db = 0.0
         self.first_speaks_db = settings.assumed_leak_db
         self.second_speaks_db = -settings.assumed_leak_db
+
+    def assume(self, noise_difference_db: float) -> None:
+        """Guess the gains from the noise floors (second minus first) for as long as only the guess is there.
+
+        Room noise shows a microphone's gain, a fan beside it feigns one: the guess believes it in part.
+        """
+        if self._learned:
+            return
+        limit = self._settings.max_gain_guess_db
+        self._guess_db = min(limit, max(-limit, self._settings.gain_from_noise * noise_difference_db))
+        if self._heap.sum() < self._settings.learn_frames:
+            self.first_speaks_db = self._settings.assumed_leak_db + self._guess_db
+            self.second_speaks_db = -self._settings.assumed_leak_db + self._guess_db
 
     def learn(self, difference_db: float) -> None:
         """Add a frame in which one of the two is the loudest voice."""
@@ -133,21 +158,35 @@ class PairBalance:
         apart = float(high[at] - low[at]) if spread[at] > 0 else 0.0
         if below[at] >= enough and above[at] >= enough and apart >= self._settings.min_heap_distance_db:
             self.first_speaks_db, self.second_speaks_db = float(low[at]), float(high[at])
+            self._learned = True
             return
-        # One heap only: whose it is, equal gains must say.
-        mean = float(moment[-1] / weight[-1]) if weight[-1] >= enough else 0.0
-        assumed = self._settings.assumed_leak_db
-        self.first_speaks_db = min(-3.0, mean) if mean < 0 else assumed
-        self.second_speaks_db = max(3.0, mean) if mean > 0 else -assumed
+        # One heap only: whose it is, the guess must say. The other side keeps its distance.
+        if self._learned or weight[-1] < enough:
+            return
+        mean, leak = float(moment[-1] / weight[-1]), self._settings.assumed_leak_db
+        if mean < self._guess_db:
+            self.first_speaks_db = min(mean, self._guess_db - 3.0)
+            self.second_speaks_db = self.first_speaks_db - 2 * leak
+        else:
+            self.second_speaks_db = max(mean, self._guess_db + 3.0)
+            self.first_speaks_db = self.second_speaks_db + 2 * leak
 
     def dump(self) -> list[Any]:
         """Plain values."""
-        return [self._heap.tobytes(), self._since, self.first_speaks_db, self.second_speaks_db]
+        return [
+            self._heap.tobytes(),
+            self._since,
+            self._learned,
+            self._guess_db,
+            self.first_speaks_db,
+            self.second_speaks_db,
+        ]
 
     def load(self, raw: list[Any]) -> None:
         """Take up what `dump` wrote."""
         self._heap = np.frombuffer(raw[0], dtype=np.float32).copy()
-        self._since, self.first_speaks_db, self.second_speaks_db = raw[1:]
+        self._since, self._learned, self._guess_db = raw[1:4]
+        self.first_speaks_db, self.second_speaks_db = raw[4:]
 
 
 class Seats:
@@ -169,7 +208,8 @@ class Seats:
     def margin_db(self, microphone: str, level: Level) -> float | None:
         """How far this frame is above what the other microphones explain as leakage, in dB.
 
-        40 if only this microphone hears anything, None if none does. Also learns from the frame.
+        40 if only this microphone hears anything or there is no other, None if none does. Also learns from the
+        frame.
         """
         own = self.microphones[microphone]
         span = level.start_ns - self.settings.reverberation_ns, level.start_ns + FRAME_NS
@@ -178,7 +218,9 @@ class Seats:
         recent = own.loudest(*span)
         own_db = level.level_db if recent is None else max(level.level_db, recent.level_db)
         audible = own_db > own.floor_db + self.settings.audible_above_floor_db
-        margin: float | None = 40.0 if audible else None
+        margin: float | None = None
+        if len(self.microphones) == 1 or own_db > own.floor_db + self.settings.faint_above_floor_db:
+            margin = 40.0
         loudest_other = -200.0
         heard: list[tuple[str, Level]] = []
         for other, history in self.microphones.items():
@@ -208,6 +250,9 @@ class Seats:
         pair = self._pairs.get((first, second))
         if pair is None:
             pair = self._pairs[(first, second)] = PairBalance(self.settings)
+        one, other = self.microphones.get(first), self.microphones.get(second)
+        if one is not None and other is not None:
+            pair.assume(other.floor_db - one.floor_db)
         return pair
 
     def _leak_db(self, speaking: str, hearing: str) -> float:
