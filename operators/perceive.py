@@ -107,9 +107,10 @@ class MediaWorkers:
         self._outstanding: dict[int, int] = {}
 
     def warm_up(self) -> None:
-        """Start what takes time, so that the first packet does not wait for it."""
+        """Start what takes time and wait for it, so that the first packet does not."""
+        reader = self._readers.submit(self._reader_of_thread)
         self._decoders.warm_up()
-        self._readers.submit(self._reader_of_thread)
+        reader.result()
 
     def ask(self, owner: Owner, ask: Ask) -> None:
         shard, meeting = owner

@@ -68,6 +68,7 @@ _SAMPLING_MS: Final = 1000 / 16_000
 _MARK_EVERY_NS: Final = 100_000_000
 _DRAINED_NS: Final = 100_000_000
 """A stream that has ended is done once its mark is this close to its end (less than a piece is short)."""
+_BIAS_EVERY_NS: Final = 1_000_000_000
 _HOTWORD_AGE_NS: Final = 10_000_000_000
 _FOREVER_NS: Final = 2**63 - 1
 
@@ -147,6 +148,7 @@ class MeetingPerception:
         self._names: tuple[str, ...] = ()
         self._topics: tuple[str, ...] = ()
         self._terms: tuple[str, ...] = ()
+        self._biased_ns = -(2**63)
         self._clocks: dict[str, ClockRecord] = {}
         self._slides_seen: list[tuple[int, str, tuple[str, ...]]] = []
         self._late = 0
@@ -175,6 +177,7 @@ class MeetingPerception:
         self._picture_steps(self._pictures.repeat())
         for name, stream in self._streams.items():
             self._out += [DecodeSound(name, packet) for packet in stream.undecoded]
+        self._advance()
         return self._drain()
 
     def feed(self, timed: Timed, now_s: float) -> list[Emission]:
@@ -192,6 +195,7 @@ class MeetingPerception:
             name = f"{body.device_id}/{modality_of(body).name.lower()}"
             self.last_activity_s[name] = now_s
             self._media(name, self._streams[name], body)
+            return self._finish(name)
         else:
             self._control(body, arrival)
         return self._finish()
@@ -228,6 +232,7 @@ class MeetingPerception:
             self._notice("recognition_failed", "Some speech could not be recognised.")
         else:
             self._speech.result(request.piece_id, request.version, found)
+        self._advance()
         return self._finish()
 
     def decoded(self, result: DecodedSound | DecodedPictures | FullFrame | DecodeFailed) -> list[Emission]:
@@ -279,8 +284,10 @@ class MeetingPerception:
 
     def finish_input(self) -> list[Emission]:
         """No more input will come (files): streams without an end of their own end here."""
-        for stream in self._streams.values():
-            if stream.end_raw_ns is None and not stream.over:
+        for name, stream in self._streams.items():
+            if stream.state == "expected":
+                self._give_up(name, stream)
+            elif stream.end_raw_ns is None and not stream.over:
                 self._end_stream(stream, stream.raw_ns)
         if self.end is None:
             self.end = MeetingEnded(meeting_id=self.meeting_id)
@@ -589,22 +596,21 @@ class MeetingPerception:
         """Whether an answer is outstanding: then silence is ours, not the stream's."""
         return bool(stream.undecoded) or not self._pictures.idle(name)
 
-    def _finish(self) -> list[Emission]:
-        """After every input: marks, ends of streams, end of the meeting."""
-        self._advance()
+    def _finish(self, only: str | None = None) -> list[Emission]:
+        """After every input: marks, ends of streams, end of the meeting; for a packet, its own stream's mark only."""
         for name, stream in self._streams.items():
-            if stream.state != "opened":
+            if stream.state != "opened" or only not in (None, name):
                 continue
             self._log_mark(name, stream)
             if stream.end_raw_ns is not None and self._drained(name, stream):
                 self._stream_record(name, stream, "ended", stream.end_raw_ns, stream.epoch)
                 stream.state = "ended"
-        newest = max(
-            (self._timeline_ns(s.device, s.raw_ns) for s in self._streams.values() if s.state == "opened"),
-            default=None,
-        )
-        if newest is not None:
-            self._bias(newest)
+        if only is not None:
+            stream = self._streams[only]
+            newest = self._timeline_ns(stream.device, stream.raw_ns)
+            if newest - self._biased_ns >= _BIAS_EVERY_NS:
+                self._biased_ns = newest
+                self._bias(newest)
         if self.end is not None and not self.ended and self._all_past_end():
             end_ns = self.end.end_ns if self.end.end_ns is not None else self._last_mark_ns()
             self._end("control", end_ns)
@@ -715,7 +721,7 @@ class MeetingPerception:
 
     _PLAIN: Final = (
         "started", "end", "ended", "_streams", "_speakers", "_turns", "_names", "_topics", "_terms", "_clocks",
-        "_slides_seen", "_late",
+        "_slides_seen", "_late", "_biased_ns",
     )  # fmt: skip
 
     def state(self) -> dict[str, Any]:
