@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from contracts.messages import (
@@ -219,12 +219,14 @@ def test_a_transcript_message_that_cannot_be_read_does_not_stop_the_ones_after_i
     assert story(run.wait(0.6)) == ["lost 1 until 9000 ms", "2"]
 
 
+@settings(deadline=None)
 @given(st.permutations(range(12)), st.integers(0, 3))
 def test_any_order_within_the_bound_gives_the_same(order: list[int], repeat: int) -> None:
     run = Run()
     assert story(run.feed(blocks(*order, *order[:repeat]))) == [str(n) for n in range(12)]
 
 
+@settings(deadline=None)
 @given(st.lists(st.integers(0, 90), max_size=120))
 def test_nothing_is_handed_on_twice_or_backwards(order: list[int]) -> None:
     run = Run()
