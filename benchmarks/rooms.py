@@ -27,7 +27,7 @@ _TALK: Final = (
     "Mm-hm, that makes sense.",
     "The {event} went on for too long, as always.",
     "Maybe the {thing} is more {quality} than it looks.",
-    "You can see it on the slide, the {thing} went from {number} to {other}.",
+    "You can see it on the slide, the {thing} went from {count} to {other}.",
     "Sorry, I did not hear that.",
 )
 _ITEMS: Final = (
@@ -43,9 +43,10 @@ _WORDS: Final = {
     "event": ("workshop", "review", "summer fair", "site visit", "training"),
     "day": ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday"),
     "name": ATTENDEES,
-    "number": ("twelve", "thirty", "forty-five"),
+    "count": ("twelve", "thirty", "forty-five"),
     "other": ("ten", "sixty", "ninety"),
 }  # fmt: skip
+_PLACES: Final = ("house", "room", "branch", "route", "case", "order")
 _ITEM_SHARE: Final = 0.12
 
 
@@ -64,7 +65,10 @@ def invented_talk(seed: int, utterances: int, *, gap_s: float = 0.4) -> list[Tru
     said, now_s, speaker = [], 1.0, ATTENDEES[0]
     for number in range(utterances):
         pattern = chance.choice(_ITEMS if chance.random() < _ITEM_SHARE else _TALK)
-        text = pattern.format(**{name: chance.choice(words) for name, words in _WORDS.items()})
+        words = {name: chance.choice(choice) for name, choice in _WORDS.items()}
+        # Numbers make nearly every sentence one of its own: people do not repeat themselves word for word.
+        words["thing"] += f" of {chance.choice(_PLACES)} {chance.randrange(1, 2_000)}"
+        text = pattern.format(**words)
         if chance.random() < 0.7:
             speaker = chance.choice([name for name in ATTENDEES if name != speaker])
         end_s = round(now_s + 0.4 + 0.3 * len(text.split()), 3)

@@ -64,8 +64,26 @@ class Heard:
         return frozenset().union(*(c.signals for c in self.clauses)) if self.clauses else frozenset()
 
 
+_Read = tuple[tuple[HeardClause, ...], dict[int, Mention], tuple[str, ...]]
+_READ: dict[tuple[str, str | None], tuple[tuple[Rule, ...], Roster, _Read]] = {}
+"""What was read lately. Every utterance is read at least twice, when heard and when settled."""
+_READ_KEPT = 512
+
+
 def hear(spoken: Spoken, index: int, roster: Roster, rules: tuple[Rule, ...]) -> Heard:
     """Read one utterance; the result depends on its text and the attendees alone."""
+    key = (spoken.text, spoken.speaker)
+    known = _READ.get(key)
+    if known is not None and known[0] is rules and known[1] == roster:
+        return Heard(spoken, index, *known[2])
+    read = _read(spoken, roster, rules)
+    if len(_READ) >= _READ_KEPT:
+        _READ.clear()
+    _READ[key] = (rules, roster, read)
+    return Heard(spoken, index, *read)
+
+
+def _read(spoken: Spoken, roster: Roster, rules: tuple[Rule, ...]) -> _Read:
     tokens, people = _with_people(words_of(spoken.text), roster)
     heard: list[HeardClause] = []
     for clause in clauses_of(spoken.text, tokens):
@@ -74,7 +92,7 @@ def hear(spoken: Spoken, index: int, roster: Roster, rules: tuple[Rule, ...]) ->
         heard.append(HeardClause(clause, hits, dues, frozenset()))
     called = _called(tuple(heard), people, spoken.speaker, roster)
     clauses = tuple(_meant(heard, place, bool(called)) for place in range(len(heard)))
-    return Heard(spoken, index, clauses, people, called)
+    return clauses, people, called
 
 
 def _meant(heard: list[HeardClause], place: int, called: bool) -> HeardClause:

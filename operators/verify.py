@@ -262,14 +262,34 @@ def _verify_sentence(
     return SummarySentence(text=text, evidence=in_time(speech_evidence(q, draft) for q in quotes)), action
 
 
+def _known_sentence(
+    sentence: DraftSentence, draft: Draft, roster: Roster, memory: _Memory
+) -> tuple[SummarySentence | None, str]:
+    """As ``_verify_sentence``, from memory where nothing that it depends on has changed."""
+    spoken = tuple([draft.utterances.get(q.utterance_id) for q in sentence.evidence])
+    known = memory.sentences.get(sentence.text)
+    if (
+        known is not None
+        and known.sentence == sentence
+        and len(spoken) == len(known.spoken)
+        and all(a is b for a, b in zip(spoken, known.spoken, strict=True))
+    ):
+        return known.shown, known.action
+    shown, action = _verify_sentence(sentence, draft, roster)
+    memory.sentences[sentence.text] = _RememberedSentence(sentence, spoken, shown, action)
+    return shown, action
+
+
 def _verify_summary(
-    draft: Draft, roster: Roster
+    draft: Draft, roster: Roster, memory: _Memory
 ) -> tuple[tuple[SummarySentence, ...], SummaryVerdict, list[str]]:
     """Sentences in the order of the meeting, what was found, and notices for readers."""
     kept: list[SummarySentence] = []
     actions: list[str] = []
+    for gone in memory.sentences.keys() - {s.text for s in draft.summary} if draft.summary else ():
+        del memory.sentences[gone]
     for sentence in draft.summary:
-        shown, action = _verify_sentence(sentence, draft, roster)
+        shown, action = _known_sentence(sentence, draft, roster, memory)
         kept += [shown] if shown is not None else []
         actions += [action] if action else []
     checks = {"sentences_rest_on_evidence": not actions}
@@ -337,12 +357,23 @@ class _Remembered:
         )
 
 
+@dataclass(frozen=True, slots=True)
+class _RememberedSentence:
+    """What became of a sentence of the summary, with what it depends on."""
+
+    sentence: DraftSentence
+    spoken: tuple[Spoken | None, ...]
+    shown: SummarySentence | None
+    action: str
+
+
 @dataclass(slots=True)
 class _Memory:
-    """Verdicts on one meeting's items, void when the surroundings change."""
+    """Verdicts on one meeting's items and summary, void when the surroundings change."""
 
     surroundings: tuple[object, ...] = ()
     items: dict[tuple[str, bool], _Remembered] = field(default_factory=dict)
+    sentences: dict[str, _RememberedSentence] = field(default_factory=dict)
 
 
 class Verifier:
@@ -362,7 +393,7 @@ class Verifier:
         memory = self._memory(draft, speakers)
         items = [self._item(item, draft, roster, memory) for item in draft.items]
         items.sort(key=lambda i: (i.first_ns, i.item_id))
-        summary, verdict, notices = _verify_summary(draft, roster)
+        summary, verdict, notices = _verify_summary(draft, roster, memory)
         return Verified(
             draft, tuple(items), summary, verdict, tuple(dict.fromkeys([*draft.notices, *notices]))
         )
