@@ -164,8 +164,8 @@ def _action(heard: Heard, place: int, state: State) -> Draft | None:
     if due is not None:
         support += DUE_BONUS if signal != "offer" else 0.15
         reasons.append("due date said")
-    if signal in ("request", "assign", "need", "group", "handover") and leads(heard, state):
-        support += LEAD_BONUS
+    if leads(heard, state):
+        support += LEAD_BONUS if signal in ("request", "assign", "need", "group", "handover") else 0.0
         reasons.append("said by who leads")
     if signal == "request" and heard.called:
         support += 0.1

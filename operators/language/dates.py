@@ -108,7 +108,10 @@ _TALKED_ABOUT = re.compile(
 )
 
 
-def _not_a_due_date(kind: str, prep: str | None, before: str, after: str) -> bool:
+_NEXT_TIME = re.compile(r"next (?:meeting|session|time|call|round|sprint)")
+
+
+def _not_a_due_date(kind: str, prep: str | None, words: str, before: str, after: str) -> bool:
     """Whether a time phrase only names something (*about the Saturday*, *the first aid*, *not today*)."""
     if _TALKED_ABOUT.search(before) and not (prep and before.endswith("that ")):
         return not (prep in _DEADLINE or (prep is None and re.search(r"\b(?:that|only|on) $", before)))
@@ -128,7 +131,7 @@ def _not_a_due_date(kind: str, prep: str | None, before: str, after: str) -> boo
         and re.match(r"^ (?:night|shift|game|rota)\b", after)
     ):
         return True
-    return kind in ("vague", "clock") and prep in ("for", "from")
+    return kind in ("vague", "clock") and prep in ("for", "from") and not _NEXT_TIME.search(words)
 
 
 _DEADLINE = ("by", "before", "until", "till", "to", "not later than", "no later than", "due", "within")
@@ -157,7 +160,9 @@ def due_phrases(norm: str) -> tuple[DuePhrase, ...]:
     found: list[DuePhrase] = []
     for match in _FIND.finditer(norm):
         kind = next(k for k in _FORMS if match.group(k))
-        if _not_a_due_date(kind, match.group("prep"), norm[: match.start()], norm[match.end() :]):
+        if _not_a_due_date(
+            kind, match.group("prep"), match.group(), norm[: match.start()], norm[match.end() :]
+        ):
             continue
         found.append(DuePhrase(match.start(), match.end(), kind, match.group(), match.group("prep")))
     for match in _FIND_CLOCK.finditer(norm):
