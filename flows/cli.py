@@ -98,11 +98,14 @@ def run(
     as_json: Annotated[bool, typer.Option("--json", help="print minutes.json")] = False,
 ) -> None:
     """Files in, minutes out; no broker needed."""
-    from devices.inputs import open_inputs
+    from devices.inputs import InputSettings, open_inputs
+    from devices.video import VideoSettings
 
     from .run_files import run_files
 
-    room = open_inputs(inputs, title=title, date=_day(date), attendees=_names(attendees))
+    # A changing slide is looked at a few times a second; more pictures would be coded for nothing.
+    media = InputSettings(video=VideoSettings(max_fps=5))
+    room = open_inputs(inputs, title=title, date=_day(date), attendees=_names(attendees), settings=media)
     out = _writable(out)
     document = run_files(room, out, speed=_speed(speed), settings=load_settings())
     for problem in room.problems:
@@ -111,7 +114,7 @@ def run(
         sys.stdout.buffer.write((out / "minutes.json").read_bytes())
     else:
         counts = ", ".join(
-            f"{len(found)} {name}"
+            f"{len(found)} {name if len(found) != 1 else name.removesuffix('s')}"
             for name, found in (
                 ("decisions", document.decisions), ("action items", document.action_items),
                 ("open questions", document.open_questions), ("utterances", document.utterances),

@@ -12,6 +12,7 @@ from typing import Final
 from urllib.parse import quote
 
 from bytewax.operators import KeyedStream
+from pydantic import ValidationError
 
 from contracts.messages import (
     AgendaChanged,
@@ -39,7 +40,9 @@ from contracts.timeline import (
     UtteranceRecord,
 )
 
+from .ingest import dead_letter, first_problem
 from .shard import by_shard
+from .sink import Outgoing
 from .source import CaughtUp, Received
 from .store import StepStore, Stores
 from .understand import Attendee, MeetingContext, Spoken, SpokenWord
@@ -153,7 +156,15 @@ class Purged:
     meeting_id: str
 
 
-Aligned = Heard | Unheard | Settled | Ended | Corrected | Purged
+@dataclass(frozen=True, slots=True)
+class Traced:
+    """The trace to which what follows of this meeting belongs (W3C traceparent)."""
+
+    meeting_id: str
+    traceparent: str
+
+
+Aligned = Traced | Heard | Unheard | Settled | Ended | Corrected | Purged
 
 
 def to_timeline_ns(clock: ClockRecord, raw_ns: int) -> int:
@@ -472,6 +483,7 @@ class Align:
         self._settings = settings
         self._meetings: dict[str, MeetingAligner] = {}
         self._run: int | None = None
+        self._traces: dict[str, str] = {}
         self._touched: set[str] = set()
         self._purged: set[str] = set()
 
@@ -508,18 +520,33 @@ class Align:
         if self._run is not None:
             store.put(_RUN, self._run.to_bytes(8, "big"))
 
-    def on_timer(self) -> Iterable[Aligned]:
+    def on_timer(self) -> Iterable[Aligned | Outgoing]:
         return ()
 
     def next_timer_s(self) -> float | None:
         return None
 
-    def on_batch(self, values: list[Received | CaughtUp]) -> list[Aligned]:
-        out: list[Aligned] = []
+    def on_batch(self, values: list[Received | CaughtUp]) -> list[Aligned | Outgoing]:
+        out: list[Aligned | Outgoing] = []
         for received in values:
-            if isinstance(received, Received) and received.value[:4] != MAGIC:
-                out.extend(self.read(TIMELINE_RECORD.validate_json(received.value)))
+            # Features are for a model; these minutes are made by rules, from words.
+            if not isinstance(received, Received) or received.value[:4] == MAGIC:
+                continue
+            try:
+                record = TIMELINE_RECORD.validate_json(received.value)
+            except ValidationError as error:
+                out.append(dead_letter(received, "schema", first_problem(error)))
+                continue
+            if not isinstance(record, Fence):
+                out += self._traced(record.meeting_id, received.traceparent)
+            out += self.read(record)
         return out
+
+    def _traced(self, meeting_id: str, traceparent: str | None) -> list[Aligned]:
+        if traceparent is None or self._traces.get(meeting_id) == traceparent:
+            return []
+        self._traces[meeting_id] = traceparent
+        return [Traced(meeting_id, traceparent)]
 
     def read(self, record: AnyRecord | Fence) -> list[Aligned]:
         """What follows from one record; records of a run that a newer one has fenced off are ignored."""
@@ -541,6 +568,6 @@ class Align:
 
 def align(
     up: KeyedStream[tuple[int, Received | CaughtUp]], stores: Stores, settings: AlignSettings
-) -> KeyedStream[tuple[int, Aligned]]:
+) -> KeyedStream[tuple[int, Aligned | Outgoing]]:
     """Join the streams of each meeting's log in one order."""
     return by_shard("align", up, stores, lambda _: Align(settings))

@@ -2,6 +2,7 @@
 
 import pickle
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Final
 
 import bytewax.operators as op
@@ -9,7 +10,7 @@ from bytewax.operators import KeyedStream
 
 from contracts.minutes import Versions
 
-from .align import Purged
+from .align import Purged, Traced
 from .deliver import MeetingLedger
 from .draft import Decided, Drafted
 from .shard import by_shard
@@ -20,7 +21,7 @@ from .verify_types import Draft, Verified
 
 _PREFIX: Final = b"meeting/"
 
-Judged = Verified | Decided | Purged
+Judged = Verified | Decided | Purged | Traced | Outgoing
 
 
 class Deliver:
@@ -29,6 +30,7 @@ class Deliver:
     def __init__(self, versions: Versions) -> None:
         self._versions = versions
         self._ledgers: dict[str, MeetingLedger] = {}
+        self._traces: dict[str, str] = {}
         self._touched: set[str] = set()
 
     def open(self, store: StepStore) -> None:
@@ -54,13 +56,21 @@ class Deliver:
     def on_batch(self, values: list[Judged]) -> list[Outgoing]:
         out: list[Outgoing] = []
         for value in values:
+            if isinstance(value, Outgoing):
+                out.append(value)
+                continue
             name = value.draft.meeting_id if isinstance(value, Verified) else value.meeting_id
             self._touched.add(name)
             if isinstance(value, Purged):
                 self._ledgers.pop(name, None)
                 continue
+            if isinstance(value, Traced):
+                self._traces[name] = value.traceparent
+                continue
             ledger = self.ledger(name)
-            out += ledger.apply(value) if isinstance(value, Verified) else ledger.correct(value.correction)
+            told = ledger.apply(value) if isinstance(value, Verified) else ledger.correct(value.correction)
+            trace = self._traces.get(name)
+            out += told if trace is None else [replace(message, traceparent=trace) for message in told]
         return out
 
     def ledger(self, meeting_id: str) -> MeetingLedger:

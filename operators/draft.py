@@ -15,9 +15,10 @@ from bytewax.operators import KeyedStream
 from contracts.messages import Correction
 from contracts.minutes import Stage
 
-from .align import Aligned, Corrected, Ended, Heard, Purged, Setting, Settled, SlideSpan, Unheard
+from .align import Aligned, Corrected, Ended, Heard, Purged, Setting, Settled, SlideSpan, Traced, Unheard
 from .compose import summary
 from .shard import by_shard
+from .sink import Outgoing
 from .store import StepStore, Stores
 from .understand import RuleEngine
 from .understand_state import State
@@ -50,7 +51,7 @@ class Decided:
     correction: Correction
 
 
-Drafted = Draft | Decided | Purged
+Drafted = Draft | Decided | Purged | Traced | Outgoing
 
 
 @dataclass(slots=True)
@@ -90,7 +91,7 @@ class MeetingDrafts:
                 return [self._ended(change)]
             case Corrected():
                 return [Decided(self.meeting_id, change.correction)]
-            case Purged():
+            case Purged() | Traced():
                 return [change]
 
     def _heard(self, heard: Heard) -> list[Drafted]:
@@ -266,9 +267,12 @@ class Drafting:
     def next_timer_s(self) -> float | None:
         return None
 
-    def on_batch(self, values: list[Aligned]) -> list[Drafted]:
+    def on_batch(self, values: list[Aligned | Outgoing]) -> list[Drafted]:
         out: list[Drafted] = []
         for change in values:
+            if isinstance(change, Outgoing):
+                out.append(change)
+                continue
             self._touched.add(change.meeting_id)
             meeting = self._meetings.get(change.meeting_id)
             if meeting is None:
@@ -281,7 +285,7 @@ class Drafting:
 
 
 def understand(
-    up: KeyedStream[tuple[int, Aligned]], stores: Stores, engine: RuleEngine
+    up: KeyedStream[tuple[int, Aligned | Outgoing]], stores: Stores, engine: RuleEngine
 ) -> KeyedStream[tuple[int, Drafted]]:
     """Find decisions, actions and questions, and compose what the minutes would say."""
     return by_shard("understand", up, stores, lambda _: Drafting(engine))

@@ -293,19 +293,19 @@ class Ingest:
         try:
             body = self._decode(bare, received.value)
         except PacketError as error:
-            return [_dead_letter(received, error.reason, str(error))]
+            return [dead_letter(received, error.reason, str(error))]
         except Misplaced as error:
-            return [_dead_letter(received, "topic", str(error), error.meeting_id)]
+            return [dead_letter(received, "topic", str(error), error.meeting_id)]
         except ValidationError as error:
-            return [_dead_letter(received, "schema", _first_problem(error))]
+            return [dead_letter(received, "schema", first_problem(error))]
         except RecursionError:
-            return [_dead_letter(received, "schema", "nested too deeply")]
+            return [dead_letter(received, "schema", "nested too deeply")]
         if body is None:
             return []
         if body.meeting_id != "*" and self._names.partition(body.meeting_id) != received.shard:
             where = self._names.partition(body.meeting_id)
             return [
-                _dead_letter(
+                dead_letter(
                     received,
                     "partition",
                     f"meeting {body.meeting_id!r} belongs to partition {where}",
@@ -379,13 +379,14 @@ def modality_of(body: DeviceBody) -> Modality:
     return Modality.OCR if isinstance(body, OcrMessage) else Modality.TRANSCRIPT
 
 
-def _first_problem(error: ValidationError) -> str:
+def first_problem(error: ValidationError) -> str:
+    """The first thing wrong with a message, as place and words."""
     first = error.errors(include_url=False, include_context=False, include_input=False)[0]
     place = ".".join(str(part) for part in first["loc"])
     return f"{place}: {first['msg']}" if place else first["msg"]
 
 
-def _dead_letter(received: Received, reason: str, detail: str, meeting_id: str | None = None) -> Outgoing:
+def dead_letter(received: Received, reason: str, detail: str, meeting_id: str | None = None) -> Outgoing:
     kept = received.value[:MAX_PAYLOAD_BYTES]
     letter = DeadLetter(
         reason=reason, detail=detail[:1000], topic=received.topic, partition=received.shard, offset=received.offset,
