@@ -30,6 +30,8 @@ HOP_SAMPLES = 160
 TOKEN_S = 0.02
 """One step of the encoder's output, and so the grain of word times."""
 
+_MEL_BLOCK = 16
+
 Samples = npt.NDArray[np.float32]
 
 
@@ -321,7 +323,11 @@ def log_mel(samples: Samples, mel_filters: npt.NDArray[np.float32], frames: int)
     hann = np.hanning(fft_length + 1)[:-1].astype(np.float32)
     spectrum = np.fft.rfft(windows * hann, axis=1)
     power = np.square(spectrum.real) + np.square(spectrum.imag)
-    mel = power.astype(np.float32) @ mel_filters.T
+    # In blocks so small that the linear algebra library sees no reason to start threads of its own: they would
+    # take the cores from the recogniser's workers and wait for each other.
+    blocks = np.zeros((-(-spoken // _MEL_BLOCK), _MEL_BLOCK, power.shape[1]), dtype=np.float32)
+    blocks.reshape(-1, power.shape[1])[:spoken] = power
+    mel = (blocks @ mel_filters.T).reshape(-1, mel_filters.shape[0])[:spoken]
     loudness = np.full((mel_filters.shape[0], frames), -10.0, dtype=np.float32)
     loudness[:, :spoken] = np.log10(np.maximum(mel, 1e-10)).T
     np.maximum(loudness, loudness.max() - 8.0, out=loudness)
