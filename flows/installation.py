@@ -41,6 +41,7 @@ class FlowProcess:
         self._environment = dict(environment)
         self._arguments = list(arguments)
         self._process: subprocess.Popen[bytes] | None = None
+        self._said_before = 0
 
     @property
     def pid(self) -> int:
@@ -58,6 +59,7 @@ class FlowProcess:
             sys.executable, "-m", "bytewax.run", f"flows.{self.name}", "-r", str(self._recovery), "-s", _SNAPSHOT_S, "-b", "0",
             *self._arguments,
         ]  # fmt: skip
+        self._said_before = self.log.stat().st_size if self.log.exists() else 0
         with self.log.open("ab") as log:
             self._process = subprocess.Popen(
                 guarded_command(command), stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT,
@@ -72,7 +74,7 @@ class FlowProcess:
         """
         deadline = time.monotonic() + timeout_s
         while time.monotonic() < deadline:
-            if f"flows.{self.name}: ready" in self.log.read_text(errors="replace"):
+            if f"flows.{self.name}: ready" in self._said():
                 return
             self.check()
             time.sleep(0.02)
@@ -84,10 +86,14 @@ class FlowProcess:
         """Raises InstallationError where the flow has ended."""
         code = None if self._process is None else self._process.poll()
         if code is not None:
-            lines = self.log.read_text(errors="replace").strip().splitlines()
+            lines = self._said().strip().splitlines()
             raise InstallationError(
                 f"flows.{self.name} ended with code {code}: {lines[-1] if lines else 'it said nothing'}"
             )
+
+    def _said(self) -> str:
+        """What it has written since its last start."""
+        return self.log.read_bytes()[self._said_before :].decode("utf-8", "replace")
 
     def kill(self) -> None:
         """End it at once, as a power cut would."""

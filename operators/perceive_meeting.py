@@ -659,7 +659,8 @@ class MeetingPerception:
         stream.state = "given_up"
         if stream.sequence < 0:
             self._notice("no_stream", f"Nothing came from {name}.")
-        else:
+        elif stream.modality in (Modality.AUDIO, Modality.VIDEO):
+            # Transcripts and slide texts come when there is something to say; their silence is no fault.
             self._gap(name, stream.device, stream.raw_ns, stream.raw_ns + 1, "silent_device")
 
     def _apply_decided_give_up(self, name: str) -> None:
