@@ -160,9 +160,9 @@ class RuleEngine:
                 return draft
             draft = draft.grown(0.15, "handed out at the end")
             beside = sum(0 < abs(i - draft.first_index) <= 10 for i in handed)
-            return draft.grown(0.1, "one of several") if beside else draft
+            return draft.grown(0.1, "one of several") if beside and long else draft
         closing = draft.family == "action" and place >= 0.9 and "said by who leads" in draft.reasons
-        if closing and draft.claim.kind == "self":
+        if long and closing and draft.claim.kind == "self":
             return draft.grown(0.05, "taken on at the end")
         if long and draft.family == "action" and draft.due is None and draft.claim.kind in ("self", "you"):
             return draft.grown(-0.3 if draft.claim.kind == "you" else -0.2, "no date in a long meeting")

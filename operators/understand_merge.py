@@ -138,8 +138,7 @@ def go_on(heard: Heard, drafts: list[Draft], state: State) -> None:
     before = state.recent[-1]
     if before.spoken.speaker is None or before.spoken.speaker != heard.spoken.speaker:
         return
-    unfinished = not before.spoken.text.rstrip().endswith((".", "?", "!"))
-    if not unfinished or heard.spoken.start_ns - before.spoken.end_ns >= CONTINUES_WITHIN_NS:
+    if heard.spoken.start_ns - before.spoken.end_ns >= CONTINUES_WITHIN_NS:
         return
     for place in range(len(drafts) - 1, -1, -1):
         draft = drafts[place]
@@ -152,7 +151,8 @@ def go_on(heard: Heard, drafts: list[Draft], state: State) -> None:
         due = said_due(heard, 0) if draft.due is None else draft.due
         grown = draft.grown(DUE_BONUS if due is not draft.due else 0.0, "went on", piece(heard, 0.4), due=due)
         clause = heard.clauses[0]
-        if len(draft.stems) <= 2 and clause.clause.stems:
+        unfinished = not before.spoken.text.rstrip().endswith((".", "?", "!"))
+        if unfinished and len(draft.stems) <= 3 and clause.clause.stems:
             more = sentence(task_tokens(clause.clause, None, clause.dues))
             text = f"{draft.text} {more[:1].lower()}{more[1:]}" if more else draft.text
             grown = replace(grown, text=text, stems=grown.stems | clause.clause.stems)
