@@ -74,7 +74,7 @@ def sentence(tokens: Iterable[Token]) -> str:
     for place, token in enumerate(tokens):
         comma = token.comma and place + 1 < len(tokens)
         stop = token.ends_clause and place + 1 < len(tokens) and not comma
-        parts.append(token.text + ("," if comma else ";" if stop else ""))
+        parts.append(token.text + ("," if comma or stop else ""))
     text = re.sub(r"\bi\b(?=['’ ]|$)", "I", " ".join(parts)).strip(" ,;")
     return text[:1].upper() + text[1:]
 
@@ -104,12 +104,36 @@ def with_antecedent(text: str, antecedent: Sequence[Token]) -> str:
     return f"{before}: {text[:1].lower() + text[1:] if not text.startswith('I ') else text}"
 
 
+def statement_tokens(clause: Clause) -> tuple[Token, ...]:
+    """Words of a decision: all of the clause but what opens and closes a turn."""
+    tokens = list(clause.tokens)
+    while tokens and (tokens[0].low in _LEADING or tokens[0].low == "then"):
+        tokens = tokens[1:]
+    while tokens and tokens[-1].low in _CLOSERS:
+        tokens = tokens[:-1]
+    return tuple(tokens)[:MAX_ITEM_WORDS]
+
+
+_CLOSERS = words_in("okay then right yes yeah please sorry so and but mind alright ok")
+
+
 def clean(text: str, limit: int = 30) -> str:
-    """An utterance as a sentence of the summary: fillers and stutters out, at most ``limit`` words."""
-    tokens = [t for clause in clauses_of(text) for t in clause.tokens]
-    if len(tokens) > limit:
-        tokens = tokens[:limit]
-    body = sentence(_trim(tokens))
+    """An utterance as sentences of the summary: fillers and asides out, at most ``limit`` words."""
+    out: list[str] = []
+    room = limit
+    for said in re.split(r"(?<=[.?!…])\s+", text):
+        tokens = _trim([t for clause in clauses_of(said) for t in clause.tokens])
+        if len(tokens) < 4:
+            continue
+        if len(tokens) > room:
+            if not out:
+                out.append(sentence(tokens[:limit]) + " …")
+            break
+        out.append(sentence(tokens) + ("?" if said.rstrip().endswith("?") else "."))
+        room -= len(tokens)
+    if out:
+        return " ".join(out)
+    body = sentence([t for clause in clauses_of(text) for t in clause.tokens][:limit])
     return body + "." if body else ""
 
 
@@ -117,8 +141,8 @@ def summary(state: State, context: MeetingContext, items: Sequence[DraftItem]) -
     """What the meeting was about, in its own words, at most 160 words.
 
     Decisions first, then for each key topic (or item of the agenda) that was discussed and is not
-    yet mentioned the best sentence said about it, then what else weighs most. Empty only when
-    nothing was said.
+    yet mentioned the best sentence said about it, then what else weighs most. What was taken back
+    is left out. Empty only when nothing was said (or all of it was taken back).
     """
     out: list[SummarySentence] = []
     used: set[str] = set()
@@ -133,7 +157,8 @@ def summary(state: State, context: MeetingContext, items: Sequence[DraftItem]) -
             out.append(SummarySentence(text, evidence))
             room -= length
 
-    said = list(state.told)
+    undone = {p.quote.utterance_id for d in state.drafts if d.withdrawn for p in d.evidence}
+    said = [t for t in (*state.told, *state.block) if t.quote.utterance_id not in undone]
     settled = [i for i in items if i.kind == "decision" and not i.withdrawn]
     topics = [stems(t.lower()) for t in (context.key_topics or context.agenda)]
     for item in sorted(settled, key=lambda i: -i.confidence)[:5]:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from operators.language.dates import resolve
 from operators.language.people import Person, Roster, person_of, roster_of
 from operators.language.rules import Rule, rules_of
-from operators.language.text import STOP
+from operators.language.text import STOP, stems
 from operators.understand_birth import births
 from operators.understand_follow import follow
 from operators.understand_hear import Heard, hear
@@ -139,14 +139,13 @@ class RuleEngine:
         block = (*state.block, _telling(heard))
         if len(block) < TOLD_BLOCK:
             return state.told, block
-        best = sorted(block, key=lambda t: (-t.weight, t.index))[:3]
-        return (*state.told, *sorted(best, key=lambda t: t.index)), ()
+        return (*state.told, *_worth_telling(block, state.context)), ()
 
     def finish(self, state: State) -> State:
         """The meeting is over: everything said is weighed, near-duplicates become one item."""
         if state.finished:
             return state
-        best = sorted(state.block, key=lambda t: (-t.weight, t.index))[:3]
+        best = _worth_telling(state.block, state.context)
         handed = [d.first_index for d in state.drafts if _hands_out(d)]
         drafts = tuple(self._weighed(d, state, handed) for d in state.drafts)
         return replace(state, told=(*state.told, *best), block=(), drafts=drafts, finished=True)
@@ -214,6 +213,17 @@ class RuleEngine:
         return tuple(p.quote for p in sorted(kept, key=lambda p: (p.index, p.quote.first)))
 
 
+def _worth_telling(block: tuple[Telling, ...], context: MeetingContext) -> tuple[Telling, ...]:
+    """The three weightiest utterances of a block, and the weightiest about each key topic."""
+    ranked = sorted(block, key=lambda t: (-t.weight, t.index))
+    kept = set(ranked[:3])
+    for topic in context.key_topics or context.agenda:
+        words = stems(topic.lower())
+        about = [t for t in ranked if words and len(words & t.stems) * 2 >= len(words)]
+        kept.update(about[:1])
+    return tuple(sorted(kept, key=lambda t: t.index))
+
+
 def _hands_out(draft: Draft) -> bool:
     """Whether the one who leads gave this to somebody."""
     return draft.family == "action" and draft.claim.kind != "self" and "said by who leads" in draft.reasons
@@ -226,7 +236,7 @@ def _telling(heard: Heard) -> Telling:
     weight += 0.4 * any(t.low.isdigit() for c in heard.clauses for t in c.clause.tokens)
     signals = heard.signals()
     weight += 0.5 * bool(signals & {"decide", "unknown", "commit"}) - 0.6 * bool(
-        signals & {"joke", "rhetorical"}
+        signals & {"joke", "rhetorical", "hypothetical"}
     )
     weight -= 0.5 * any(c.clause.question_mark for c in heard.clauses) + 0.3 * (heard.words > 45)
     text = heard.spoken.text[:600]

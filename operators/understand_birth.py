@@ -5,7 +5,14 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
-from operators.compose import question_text, says_little, sentence, task_tokens, with_antecedent
+from operators.compose import (
+    question_text,
+    says_little,
+    sentence,
+    statement_tokens,
+    task_tokens,
+    with_antecedent,
+)
 from operators.language.dates import DuePhrase
 from operators.language.rules import Hit, piece_named
 from operators.language.text import Clause, Token, stems
@@ -309,7 +316,8 @@ def _decision(heard: Heard, place: int, state: State) -> Draft | None:
         against -= GUARDS["habit"]
     support = best.rule.strength - against + 0.08 * (len(hits) - 1)
     reasons = [h.rule.name for h in hits] + list(guards)
-    if len(clause.clause.stems) <= 1 and place > 0 and len(heard.clauses[place - 1].clause.stems) >= 2:
+    sums_up = len(clause.clause.stems) <= 1 or best.rule.name == "final_word"
+    if sums_up and place > 0 and len(heard.clauses[place - 1].clause.stems) >= 2:
         clause = heard.clauses[place - 1]
         more = [h for h in clause.hits if h.rule.signal in ("decide", "propose")]
         support += max((h.rule.strength for h in more), default=0.05)
@@ -320,7 +328,7 @@ def _decision(heard: Heard, place: int, state: State) -> Draft | None:
     support += 0.1 * min(2, sum(_agreeing(o, heard) for o in state.recent[-3:]))
     if clause.clause.question_mark or clause.best("ask"):
         support -= 0.2 if clause.clause.question_mark else 0.3
-    tokens = task_tokens(clause.clause, None, ())
+    tokens = statement_tokens(clause.clause)
     known = clause.clause.stems
     text = sentence(tokens)
     matter, about = _matter(known, heard, state)
@@ -376,7 +384,7 @@ def _just_said(heard: Heard, place: int, state: State) -> tuple[Heard | None, Cl
 
 def settled(heard: Heard, clause: HeardClause, state: State) -> Draft:
     """A plain statement that others firmly agreed with."""
-    tokens = task_tokens(clause.clause, None, ())
+    tokens = statement_tokens(clause.clause)
     support = 0.35 + (LEAD_BONUS if leads(heard, state) else 0.0)
     return Draft(
         _id("decision", heard),
