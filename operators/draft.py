@@ -5,7 +5,7 @@ the order in which it was heard, so that provisional minutes are there at once.
 """
 
 import pickle
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 from urllib.parse import quote
@@ -267,7 +267,7 @@ class Drafting:
     def next_timer_s(self) -> float | None:
         return None
 
-    def on_batch(self, values: list[Aligned | Outgoing]) -> list[Drafted]:
+    def on_batch(self, values: Sequence[Aligned | Outgoing]) -> list[Drafted]:
         out: list[Drafted] = []
         for change in values:
             if isinstance(change, Outgoing):

@@ -81,7 +81,9 @@ class MemoryLog:
 class Process:
     """One life of the three steps on a state directory; dropping it without ``save`` is a kill."""
 
-    def __init__(self, root: Path, log: MemoryLog, voice: str, run: int, markers: dict[str, Marker] | None) -> None:
+    def __init__(
+        self, root: Path, log: MemoryLog, voice: str, run: int, markers: dict[str, Marker] | None
+    ) -> None:
         self.now_s = 0.0
         self.workers = Scripted(voice)
         self._stores = Stores(root, "perceive", STEPS)
