@@ -8,6 +8,7 @@ otherwise; the minutes' revisions must not show it.
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -24,6 +25,7 @@ from operators.clock import Clock, ClockSettings
 from operators.ingest import Ingest, IngestSettings
 from operators.perceive import Answer, Owner, Perceive, Recognised
 from operators.perceive_meeting import Ask, PerceiveSettings
+from operators.shard import ShardStep
 from operators.source import CaughtUp, Received
 from operators.speech_events import RecognitionRequest
 from operators.store import Marker, StepStore, Stores
@@ -89,17 +91,14 @@ class Process:
         self._stores = Stores(root, "perceive", STEPS)
         self._log = log
         names = TopicNames(shards=1)
-        steps = (
-            Ingest(IngestSettings(), names),
-            Clock(ClockSettings()),
-            Perceive(
-                0, PerceiveSettings(stream_idle_s=5.0), VoiceActivity(), self.workers, log,
-                clock_s=lambda: self.now_s, run=lambda: run,
-            ),
+        self.ingest, self.clock = Ingest(IngestSettings(), names), Clock(ClockSettings())
+        self.perceive = Perceive(
+            0, PerceiveSettings(stream_idle_s=5.0), VoiceActivity(), self.workers, log,
+            clock_s=lambda: self.now_s, run=lambda: run,
         )  # fmt: skip
-        self.ingest, self.clock, self.perceive = steps
+        self._steps: tuple[ShardStep[Any, Any], ...] = (self.ingest, self.clock, self.perceive)
         self._opened: list[tuple[str, StepStore]] = []
-        for name, step in zip(STEPS, steps, strict=True):
+        for name, step in zip(STEPS, self._steps, strict=True):
             store = self._stores.step(0, name)
             store.roll_back(None if markers is None else markers[name])
             step.open(store)
@@ -117,7 +116,7 @@ class Process:
             self._write(self.perceive.on_batch([CaughtUp(0)]))
 
     def save(self) -> dict[str, Marker]:
-        for (_, store), step in zip(self._opened, (self.ingest, self.clock, self.perceive), strict=True):
+        for (_, store), step in zip(self._opened, self._steps, strict=True):
             step.save(store)
         return {name: store.marker() for name, store in self._opened}
 
