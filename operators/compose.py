@@ -157,7 +157,7 @@ def summary(state: State, context: MeetingContext, items: Sequence[DraftItem]) -
             out.append(SummarySentence(text, evidence))
             room -= length
 
-    undone = {p.quote.utterance_id for d in state.drafts if d.withdrawn for p in d.evidence}
+    undone = {p.quote.utterance_id for d in state.drafts if d.withdrawn for p in d.evidence if p.weight >= 2}
     said = [t for t in (*state.told, *state.block) if t.quote.utterance_id not in undone]
     settled = [i for i in items if i.kind == "decision" and not i.withdrawn]
     topics = [stems(t.lower()) for t in (context.key_topics or context.agenda)]

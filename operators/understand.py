@@ -220,7 +220,7 @@ def _worth_telling(block: tuple[Telling, ...], context: MeetingContext) -> tuple
     for topic in context.key_topics or context.agenda:
         words = stems(topic.lower())
         about = [t for t in ranked if words and len(words & t.stems) * 2 >= len(words)]
-        kept.update(about[:1])
+        kept.update(sorted(about, key=lambda t: -len(words & t.stems))[:2])
     return tuple(sorted(kept, key=lambda t: t.index))
 
 
