@@ -39,7 +39,8 @@ class FlowProcess:
         self.log = directory / f"{name}.log"
         self._recovery = directory / f"recovery-{name}"
         self._environment = dict(environment)
-        self._arguments = list(arguments)
+        self.arguments = tuple(arguments)
+        """Bytewax's own flags; may be changed between runs."""
         self._process: subprocess.Popen[bytes] | None = None
         self._said_before = 0
 
@@ -57,7 +58,7 @@ class FlowProcess:
             init_db_dir(self._recovery, 1)  # type: ignore[no-untyped-call]  # bytewax ships no types for it
         command = [
             sys.executable, "-m", "bytewax.run", f"flows.{self.name}", "-r", str(self._recovery), "-s", _SNAPSHOT_S, "-b", "0",
-            *self._arguments,
+            *self.arguments,
         ]  # fmt: skip
         self._said_before = self.log.stat().st_size if self.log.exists() else 0
         with self.log.open("ab") as log:

@@ -242,7 +242,8 @@ class Chain:
         for message in self.reader.of(MINUTES, meeting_id):
             event = read_event(message.value)
             identity = (event.generation, event.revision)
-            assert values.setdefault(identity, message.value) == message.value, "a revision was contradicted"
+            before = values.setdefault(identity, message.value)
+            assert before == message.value, f"revision {identity} was contradicted:\n{before!r}\n{message.value!r}"
             fold.apply(event)
         known, document = fold.meetings[meeting_id], documents()[-1]
         assert known.missing == ()

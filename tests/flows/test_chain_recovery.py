@@ -1,0 +1,185 @@
+"""Kills, restarts, more workers, several processes: the same minutes, and no revision contradicted."""
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from threading import Thread
+from typing import Any
+
+import pytest
+from bytewax.recovery import init_db_dir
+
+from contracts.topics import MINUTES, TIMELINE
+from devices.inputs import open_inputs
+from flows.brokers import free_port, guarded_command
+from flows.installation import ROOT, Installation
+from tests.flows.live_chain import Chain, by_files, meeting_folder, plain
+
+pytestmark = pytest.mark.slow
+SETTINGS = {"MINUTED_PARTIALS": "false"}
+
+
+@pytest.fixture(scope="module")
+def expected(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    folder = meeting_folder(tmp_path_factory.mktemp("files") / "room", "m")
+    return by_files(open_inputs([folder]))
+
+
+def test_each_flow_is_killed_in_mid_meeting_and_goes_on(tmp_path: Path, expected: dict[str, Any]) -> None:
+    with Installation(tmp_path / "installation", settings=SETTINGS) as installation:
+        chain = Chain(installation)
+        folder = meeting_folder(tmp_path / "room", "kill")
+        # Long enough for both restarts: the meeting's 64 seconds in about 8.
+        publishing = Thread(target=chain.publish, args=(folder, "kill", 8.0))
+        publishing.start()
+        for name, topic, seen in (
+            ("perceive", TIMELINE, 12),
+            ("minutes", MINUTES, 4),
+            ("perceive", TIMELINE, 24),
+        ):
+            chain.wait(
+                lambda t=topic, n=seen: len(chain.reader.of(t, "kill")) >= n,
+                f"{seen} messages on {topic.name}",
+            )  # type: ignore[misc]
+            flow = installation.flows[name]
+            flow.kill()
+            flow.start()
+            flow.wait_ready()
+        publishing.join()
+        document = chain.minutes("kill")
+        runs = {r.run for r in chain.log("kill")}
+        chain.close()
+    assert plain(document) == expected
+    assert len(runs) >= 2
+
+
+def test_two_meetings_survive_a_kill_of_both_flows_at_once(tmp_path: Path, expected: dict[str, Any]) -> None:
+    names = ("first", "second/zwei")
+    with Installation(tmp_path / "installation", settings=SETTINGS) as installation:
+        chain = Chain(installation)
+        publishing = [
+            Thread(target=chain.publish, args=(meeting_folder(tmp_path / f"room{n}", name), name, 12.0))
+            for n, name in enumerate(names)
+        ]
+        for thread in publishing:
+            thread.start()
+        chain.wait(lambda: len(chain.reader.of(MINUTES)) >= 6, "minutes of both")
+        for flow in installation.flows.values():
+            flow.kill()
+        for flow in installation.flows.values():
+            flow.start()
+        for flow in installation.flows.values():
+            flow.wait_ready()
+        for thread in publishing:
+            thread.join()
+        documents = [chain.minutes(name) for name in names]
+        chain.close()
+    assert [plain(document) for document in documents] == [expected, expected]
+
+
+@pytest.mark.parametrize("workers", [2, 3])
+def test_more_workers_give_the_same(tmp_path: Path, expected: dict[str, Any], workers: int) -> None:
+    names = [f"meeting {n}" for n in range(4)]
+    arguments = ("-w", str(workers))
+    with Installation(tmp_path / "installation", settings=SETTINGS, arguments=arguments) as installation:
+        chain = Chain(installation)
+        for n, name in enumerate(names):
+            chain.publish(meeting_folder(tmp_path / f"room{n}", name), name)
+        documents = [chain.minutes(name) for name in names]
+        chain.close()
+    assert [plain(document) for document in documents] == [expected] * len(names)
+
+
+class Cluster:
+    """Both flows in one Dataflow, in two processes that make one Bytewax cluster."""
+
+    def __init__(self, installation: Installation) -> None:
+        self._directory = installation.directory
+        self._environment = installation.environment
+        self._recovery = installation.directory / "recovery-room"
+        self._processes: list[subprocess.Popen[bytes]] = []
+
+    def start(self) -> None:
+        if not self._recovery.exists():
+            self._recovery.mkdir()
+            init_db_dir(self._recovery, 1)  # type: ignore[no-untyped-call]  # bytewax ships no types for it
+        addresses = ";".join(f"127.0.0.1:{free_port()}" for _ in range(2))
+        for index in range(2):
+            command = [
+                sys.executable, "-m", "bytewax.run", "flows.room", "-r", str(self._recovery), "-s", "2", "-b", "0",
+                "-i", str(index), "-a", addresses,
+            ]  # fmt: skip
+            with (self._directory / f"room-{index}.log").open("ab") as log:
+                process = subprocess.Popen(
+                    guarded_command(command), stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT, cwd=ROOT,
+                    env=self._environment,
+                )  # fmt: skip
+            self._processes.append(process)
+
+    def kill_one(self) -> None:
+        """Kill one process: a supervisor then ends the other and starts both."""
+        os.kill(self._processes[0].pid, signal.SIGKILL)
+        for process in self._processes:
+            try:
+                process.wait(timeout=20)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+        self._processes.clear()
+
+    def close(self) -> None:
+        for process in self._processes:
+            process.kill()
+            process.wait()
+
+
+@pytest.fixture
+def cluster(tmp_path: Path) -> Iterator[tuple[Cluster, Chain]]:
+    with Installation(tmp_path / "installation", settings=SETTINGS, flows=()) as installation:
+        processes, chain = Cluster(installation), Chain(installation)
+        processes.start()
+        yield processes, chain
+        processes.close()
+        chain.close()
+
+
+def test_two_processes_give_the_same_and_survive_a_kill(
+    cluster: tuple[Cluster, Chain], tmp_path: Path, expected: dict[str, Any]
+) -> None:
+    processes, chain = cluster
+    names = [f"meeting {n}" for n in range(4)]
+    for n, name in enumerate(names[:2]):
+        chain.publish(meeting_folder(tmp_path / f"room{n}", name), name)
+    documents = [chain.minutes(name) for name in names[:2]]
+    folder = meeting_folder(tmp_path / "room2", names[2])
+    publishing = Thread(target=chain.publish, args=(folder, names[2], 12.0))
+    publishing.start()
+    chain.wait(lambda: len(chain.reader.of(MINUTES, names[2])) >= 3, "its first minutes")
+    processes.kill_one()
+    processes.start()
+    publishing.join()
+    chain.publish(meeting_folder(tmp_path / "room3", names[3]), names[3])
+    documents += [chain.minutes(name) for name in names[2:]]
+    assert [plain(document) for document in documents] == [expected] * len(names)
+
+
+def test_the_number_of_workers_may_change_between_runs(tmp_path: Path, expected: dict[str, Any]) -> None:
+    with Installation(
+        tmp_path / "installation", settings=SETTINGS, flows=("minutes", "perceive")
+    ) as installation:
+        chain = Chain(installation)
+        folder = meeting_folder(tmp_path / "room", "grow")
+        publishing = Thread(target=chain.publish, args=(folder, "grow", 12.0))
+        publishing.start()
+        chain.wait(lambda: len(chain.reader.of(MINUTES, "grow")) >= 3, "its first minutes")
+        for flow in installation.flows.values():
+            flow.kill()
+            flow.arguments = ("-w", "2")
+            flow.start()
+        publishing.join()
+        document = chain.minutes("grow")
+        chain.close()
+    assert plain(document) == expected
