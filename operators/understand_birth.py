@@ -157,7 +157,7 @@ def _pick(clause: HeardClause) -> Hit | None:
 def _action(heard: Heard, place: int, state: State) -> Draft | None:
     clause = heard.clauses[place]
     hit = _pick(clause)
-    if hit is None:
+    if hit is None or (hit.rule.signal == "commit" and clause.clause.norm.startswith("because ")):
         return None
     claim = claim_of(hit, clause, heard, state)
     if claim is None:
