@@ -49,7 +49,7 @@ def measure(
     samples, lateness_ms, played_s = LatencySamples(), 0.0, 0.0
     flows = {name: flow.pid for name, flow in installation.flows.items()}
     options = ["--transcript-only"] if transcript_only else []
-    ids = meeting_ids("latency", meetings * repeat, installation.names.shards)
+    ids = meeting_ids("words" if transcript_only else "sound", meetings * repeat, installation.names.shards)
     with ResourceWatch(flows | {"broker": installation.broker.pid}) as resources:
         for turn in range(repeat):
             names = ids[turn * meetings : (turn + 1) * meetings]

@@ -3,7 +3,7 @@
 import bisect
 import json
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -105,7 +105,7 @@ class Sender:
 
 
 def event_times_ms(
-    seen: Iterable[Seen], said: dict[str, Sequence[TrueUtterance]], sent_ns: dict[tuple[str, int], int]
+    seen: Iterable[Seen], said: Mapping[str, Sequence[TrueUtterance]], sent_ns: Mapping[tuple[str, int], int]
 ) -> list[float]:
     """For each utterance that caused one: from sending it until its first provisional event was seen.
 

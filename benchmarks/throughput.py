@@ -59,40 +59,29 @@ class _Round:
             taken_s = time.monotonic() - begun
         finally:
             recorder.close()
-        return taken_s, event_times_ms(recorder.messages, dict(self.said), sender.sent_ns), late_ms
+        return taken_s, event_times_ms(recorder.messages, self.said, sender.sent_ns), late_ms
 
 
-def run(
-    *,
-    broker: str = "embedded",
-    meetings: int = MEETINGS,
-    utterances: int = _UTTERANCES,
-    seed: int = 0,
-    flows: tuple[str, ...] = ("perceive", "minutes"),
+def measure(
+    installation: Installation, *, meetings: int = MEETINGS, utterances: int = _UTTERANCES, seed: int = 0
 ) -> dict[str, Any]:
-    """The figures.
+    """The figures of an installation that is up.
 
     Raises:
-        InstallationError, BrokerError: a part did not come up, ended, or took too long.
+        InstallationError: a part ended, or took too long.
     """
-    scratch = Path(tempfile.mkdtemp(prefix="minuted-throughput-"))
-    kind: Any = "kafka" if broker == "kafka" else "embedded"
-    try:
-        with Installation(scratch, broker=kind, flows=flows) as installation:
-            pids = {name: flow.pid for name, flow in installation.flows.items()}
-            pids["broker"] = installation.broker.pid
-            _Round(installation, "warm", min(meetings, 2), 20, seed).send(None)
-            progress(f"throughput: {meetings} meetings of {utterances} utterances, as fast as possible")
-            flood = _Round(installation, "flood", meetings, utterances, seed)
-            with ResourceWatch(pids) as fast:
-                taken_s, _, _ = flood.send(None)
-            per_s = flood.utterances / taken_s
-            progress(f"throughput: {per_s:.0f} utterances/s; now steadily {_STEADY_SHARE * per_s:.0f}")
-            steady = _Round(installation, "steady", meetings, utterances, seed + 1)
-            with ResourceWatch(pids) as even:
-                _, event_ms, late_ms = steady.send(_STEADY_SHARE * per_s)
-    finally:
-        shutil.rmtree(scratch, ignore_errors=True)
+    pids = {name: flow.pid for name, flow in installation.flows.items()}
+    pids["broker"] = installation.broker.pid
+    _Round(installation, "warm", min(meetings, 2), 20, seed).send(None)
+    progress(f"throughput: {meetings} meetings of {utterances} utterances, as fast as possible")
+    flood = _Round(installation, "flood", meetings, utterances, seed)
+    with ResourceWatch(pids) as fast:
+        taken_s, _, _ = flood.send(None)
+    per_s = flood.utterances / taken_s
+    progress(f"throughput: {per_s:.0f} utterances/s; now steadily {_STEADY_SHARE * per_s:.0f}")
+    steady = _Round(installation, "steady", meetings, utterances, seed + 1)
+    with ResourceWatch(pids) as even:
+        _, event_ms, late_ms = steady.send(_STEADY_SHARE * per_s)
     return {
         "utterances_per_s": round(per_s, 1),
         "event_ms": percentiles(event_ms),
@@ -103,9 +92,26 @@ def run(
         "rss_mb": {name: round(even.watched[name].peak_mb, 1) for name in pids},
         "meetings": meetings,
         "utterances_a_meeting": utterances,
-        "broker": broker,
-        "flows": list(flows),
     }
+
+
+def run(
+    *, broker: str = "embedded", meetings: int = MEETINGS, utterances: int = _UTTERANCES, seed: int = 0,
+    flows: tuple[str, ...] = ("perceive", "minutes"),
+) -> dict[str, Any]:  # fmt: skip
+    """Bring up an installation, measure it, and take it down.
+
+    Raises:
+        InstallationError, BrokerError: a part did not come up, ended, or took too long.
+    """
+    scratch = Path(tempfile.mkdtemp(prefix="minuted-throughput-"))
+    kind: Any = "kafka" if broker == "kafka" else "embedded"
+    try:
+        with Installation(scratch, broker=kind, flows=flows) as installation:
+            figures = measure(installation, meetings=meetings, utterances=utterances, seed=seed)
+    finally:
+        shutil.rmtree(scratch, ignore_errors=True)
+    return figures | {"broker": broker, "flows": list(flows)}
 
 
 def main(arguments: list[str] | None = None) -> int:

@@ -1,0 +1,136 @@
+"""Every benchmark once, as small as it goes, and whether its report has the keys that people rely on.
+
+The figures mean nothing here; a benchmark that no longer runs, or no longer says what it should, does.
+"""
+
+import contextlib
+import io
+import json
+import shutil
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import soundfile
+
+from flows.installation import Installation
+
+from . import coldstart, latency, memory, minutes, throughput
+from .report import progress
+from .rooms import SAMPLE, Played, invented_talk, sound_room, transcript_room
+
+RANKS: Final = ("p50", "p95", "p99", "n")
+_SOUND_S: Final = 9.0
+_RANKED: Final = (
+    "first_partial_ms", "final_text_ms", "item_ms", "item_final_ms", "item_after_text_ms", "hop_ms",
+)  # fmt: skip
+_SINGLE: Final = (
+    "provisional_changed", "lost", "words_right_speaker", "cpu_cores", "rss_mb", "rss_mb_by_process",
+    "max_lateness_ms",
+)  # fmt: skip
+KEYS: Final[Mapping[str, Mapping[str, Sequence[str]]]] = {
+    "latency": {
+        **dict.fromkeys(_RANKED, RANKS),
+        **dict.fromkeys(_SINGLE, ()),
+    },
+    "latency of words": {"bare_loop_ms": RANKS, "ratio_to_bare_loop": (), "final_text_ms": RANKS, "item_ms": RANKS},
+    "throughput": {"utterances_per_s": (), "event_ms": RANKS, "steady_per_s": ()},
+    "coldstart": {"first_packet_s": ("p50", "max", "n"), "import_s": ()},
+    "memory": {"rss_mb_start": (), "rss_mb_end": (), "rss_mb_max": (), "slope_mb_per_hour": ()},
+    "minutes": {"meetings": (), "utterances": (), "utterances_per_s": (), "seed": ()},
+}  # fmt: skip
+"""Keys of each report, and the keys inside them."""
+
+
+def missing(figures: Mapping[str, Any], wanted: Mapping[str, Sequence[str]]) -> list[str]:
+    """Keys that a report should have and has not, dotted."""
+    gone = [name for name in wanted if name not in figures]
+    return gone + [
+        f"{name}.{part}"
+        for name, parts in wanted.items()
+        if name in figures
+        for part in parts
+        if not isinstance(figures[name], dict) or part not in figures[name]
+    ]
+
+
+def _short_sound(folder: Path) -> Played:
+    """The first seconds of the sample meeting, without its slides."""
+    folder.mkdir()
+    for file in sorted(SAMPLE.glob("*.flac")):
+        samples, rate_hz = soundfile.read(file, dtype="int16")
+        soundfile.write(folder / file.name, samples[: round(_SOUND_S * rate_hz)], rate_hz)
+    shutil.copy(SAMPLE / "room.json", folder)
+    truth = json.loads((SAMPLE / "truth.json").read_text(encoding="utf-8"))
+    truth["utterances"] = [u for u in truth["utterances"] if u["end_s"] < _SOUND_S - 0.5]
+    (folder / "truth.json").write_text(json.dumps(truth), encoding="utf-8")
+    return sound_room(folder)
+
+
+def _minutes(folder: Path) -> dict[str, Any]:
+    """``benchmarks.minutes`` on one everyday script, through its command line."""
+    said = [
+        {"speaker": u.speaker, "text": u.text, "start_s": u.start_s, "end_s": u.end_s}
+        for u in invented_talk(3, 40)
+    ]
+    (folder / "scripts").mkdir(parents=True)
+    (folder / "scripts" / "m.json").write_text(
+        json.dumps({"meeting": "m", "date": "2026-03-10", "attendees": [], "utterances": said}),
+        encoding="utf-8",
+    )
+    printed = io.StringIO()
+    with contextlib.redirect_stdout(printed):
+        code = minutes.main(["--scripts", str(folder / "scripts"), "--minutes-dir", str(folder / "out")])
+    if code != 0 or not (folder / "out" / "m" / "minutes.json").is_file():
+        raise RuntimeError(f"benchmarks.minutes ended with code {code}")
+    (line,) = printed.getvalue().splitlines()
+    return dict(json.loads(line))
+
+
+def _checks(scratch: Path, installation: Installation) -> dict[str, Callable[[], Mapping[str, Any]]]:
+    words = transcript_room(scratch / "words", invented_talk(2, 3), {})
+    sound = _short_sound(scratch / "sound-room")
+    return {
+        "latency": lambda: latency.measure(sound, installation, meetings=1, repeat=1, transcript_only=False),
+        "latency of words": lambda: latency.measure(
+            words, installation, meetings=2, repeat=1, transcript_only=True, loop_messages=20
+        ),
+        "throughput": lambda: throughput.measure(installation, meetings=3, utterances=40),
+        "memory": lambda: memory.measure(
+            installation, hours=0.05, per_s=30.0, sound_minutes=0.0, speed=1.0, seed=0
+        ),
+        "minutes": lambda: _minutes(scratch / "minutes"),
+        "coldstart": lambda: coldstart.run(repeat=1),
+    }
+
+
+def main() -> int:
+    """Run all; 0 where every report has its keys."""
+    begun = time.monotonic()
+    scratch = Path(tempfile.mkdtemp(prefix="minuted-selfcheck-"))
+    problems: list[str] = []
+    try:
+        with Installation(scratch) as installation:
+            for name, check in _checks(scratch, installation).items():
+                started = time.monotonic()
+                figures = check()
+                problems += [f"{name}: no {key}" for key in missing(figures, KEYS[name])]
+                progress(f"selfcheck: {name} ran in {time.monotonic() - started:.1f} s")
+    finally:
+        shutil.rmtree(scratch, ignore_errors=True)
+    for problem in problems:
+        progress(f"selfcheck: {problem}")
+    seconds = round(time.monotonic() - begun, 1)
+    print(
+        json.dumps(
+            {"benchmark": "selfcheck", "checked": sorted(KEYS), "problems": problems, "seconds": seconds}
+        )
+    )
+    return 1 if problems else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
