@@ -286,7 +286,8 @@ class DeadLetter(Message):
     detail: Text
     topic: Name
     partition: Annotated[int, Field(ge=0, lt=2**31)]
-    offset: Annotated[int, Field(ge=0, lt=2**63)]
+    offset: Annotated[int, Field(ge=-1, lt=2**63)]
+    """-1 where the message was read and only later turned out to hold media that cannot be decoded."""
     meeting_id: Line | None = None
     """As far as it could be read; need not be a valid id."""
     bytes_base64: Annotated[str, Field(max_length=MAX_DEAD_BYTES * 4 // 3 + 4)]

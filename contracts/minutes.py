@@ -95,11 +95,12 @@ class UtteranceShown(Message):
 
 
 class Gap(Message):
-    """A stretch that is missing."""
+    """A stretch of a stream (``device/modality``) that is missing."""
 
     start_s: Seconds
     end_s: Seconds
     what: Line
+    stream: Line = ""
 
 
 class Review(Message):

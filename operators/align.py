@@ -211,6 +211,8 @@ class MeetingAligner:
     settled: list[tuple[int, str]] = field(default_factory=list)
     slides: dict[str, SlideRecord] = field(default_factory=dict)
     gaps: list[GapRecord] = field(default_factory=list)
+    resumed: dict[str, list[int]] = field(default_factory=dict)
+    """Raw times at which streams came back after they had been given up."""
     notices: list[str] = field(default_factory=list)
     ended: EndedRecord | None = None
     late: int = 0
@@ -278,6 +280,8 @@ class MeetingAligner:
     def _stream(self, record: StreamRecord) -> list[Aligned]:
         stream = self.streams.setdefault(record.stream, _Stream(live=True))
         stream.live = record.state in ("opened", "resumed")
+        if record.state == "resumed":
+            self.resumed.setdefault(record.stream, []).append(record.raw_ns)
         if stream.live:
             self._move_mark(record.stream, record.raw_ns)
         return self._settle()
@@ -407,6 +411,13 @@ class MeetingAligner:
         for gap in self.gaps:
             clock = self._clock_of(gap.device, gap.clock, gap.raw_start_ns)
             start, end = (to_timeline_ns(clock, t) for t in (gap.raw_start_ns, gap.raw_end_ns))
+            if gap.what == "silent_device":
+                # When it was given up nobody knew how long it would be silent; the log knows by now.
+                back = [t for t in self.resumed.get(gap.stream, ()) if t >= gap.raw_start_ns]
+                if back:
+                    end = to_timeline_ns(clock, min(back))
+                elif self.ended is not None:
+                    end = max(end, self.ended.end_ns)
             spans.add(GapSpan(gap.stream, start, end, gap.what))
         return tuple(sorted(spans, key=lambda g: (g.start_ns, g.stream, g.what)))
 

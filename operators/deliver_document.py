@@ -57,6 +57,7 @@ def setting_of(verified: Verified) -> Setting:
                 start_s=seconds(g.start_ns, draft.zero_ns),
                 end_s=seconds(g.end_ns, draft.zero_ns),
                 what=g.text,
+                stream=g.device,
             )
             for g in sorted(draft.gaps, key=lambda g: (g.start_ns, g.end_ns, g.text, g.device))
         ),

@@ -139,6 +139,15 @@ def check_topics(
                 watch.away()
     watch.back()
     problems = []
+    sizes = {
+        len(found.partitions)
+        for t in wanted
+        if (found := known.topics.get(link.names.of(t))) and not found.error
+    }
+    if len(sizes) == 1 and sizes != {link.names.shards}:
+        raise TopicProblem(
+            f"the topics have {sizes.pop()} partitions, MINUTED_SHARDS is {link.names.shards}; both must be the same"
+        )
     for topic in wanted:
         name = link.names.of(topic)
         found = known.topics.get(name)

@@ -4,6 +4,7 @@ The step decides and writes; recognition, decoding and reading run in bounded po
 a later activation, in order per stream. Nothing here blocks the dataflow's thread.
 """
 
+import base64
 import pickle
 import threading
 import time
@@ -16,10 +17,10 @@ import cv2
 import numpy as np
 from bytewax.operators import KeyedStream
 
-from contracts.messages import ALL_MEETINGS, PartialText
-from contracts.packet import Packet, encode
+from contracts.messages import ALL_MEETINGS, DeadLetter, PartialText
+from contracts.packet import Modality, Packet, encode
 from contracts.timeline import AnyRecord, ClockRecord, NoticeRecord
-from contracts.topics import PARTIALS, TIMELINE
+from contracts.topics import AUDIO, DEADLETTER, PARTIALS, TIMELINE, VIDEO
 from models.slide_reader import SlideReader, SlideReaderSettings, TextLine, run_niced
 from models.speech_recogniser import Recognition, SpeechRecogniser
 from models.voice_activity import VoiceActivity
@@ -27,7 +28,7 @@ from models.voice_activity import VoiceActivity
 from .clock import ClockOutput, Timed
 from .decode import DecodedPictures, DecodedSound, DecodeFailed, DecoderPool, DecodeSettings, FullFrame
 from .journal import Journal
-from .perceive_meeting import Ask, DecodeSound, Emission, MeetingPerception, PerceiveSettings
+from .perceive_meeting import Ask, DecodeSound, Emission, MeetingPerception, PerceiveSettings, Undecodable
 from .perceive_pictures import DecodePicture, FetchFrame, ReadSlide
 from .shard import by_shard
 from .sink import Outgoing
@@ -288,6 +289,21 @@ class Perceive:
         meeting = self._meeting(arrival.meeting_id)
         return self._handle(arrival.meeting_id, meeting.feed(timed, self._idle_s))
 
+    def _dead_letter(self, refused: Undecodable) -> Outgoing:
+        packet = refused.packet
+        topic = AUDIO if packet.modality is Modality.AUDIO else VIDEO
+        value = encode(packet)
+        # Where it stood is known by stream, epoch and sequence; its offset is not carried through the decoders.
+        detail = (
+            f"{refused.reason} ({packet.stream}, epoch {packet.stream_epoch}, sequence {packet.sequence})"
+        )
+        letter = DeadLetter(
+            reason="undecodable", detail=detail[:1000], topic=topic.name, partition=self._shard, offset=-1,
+            meeting_id=packet.meeting_id, bytes_base64=base64.b64encode(value).decode("ascii"), size=len(value),
+        )  # fmt: skip
+        name = f"{packet.stream}/{packet.stream_epoch}/{packet.sequence}"
+        return Outgoing(DEADLETTER, packet.meeting_id.encode(), letter.to_bytes(), "deadletter", name)
+
     def _meeting(self, meeting_id: str) -> MeetingPerception:
         meeting = self._meetings.get(meeting_id)
         if meeting is None:
@@ -326,6 +342,8 @@ class Perceive:
                 emission, RecognitionRequest | DecodeSound | DecodePicture | FetchFrame | ReadSlide
             ):
                 self._workers.ask((self._shard, meeting_id), emission)
+            elif isinstance(emission, Undecodable):
+                out.append(self._dead_letter(emission))
             elif isinstance(emission, Packet):
                 value = encode(replace(emission, stream_epoch=self._run))
                 out.append(Outgoing(TIMELINE, key, value, "timeline.picture_features", "", trace))

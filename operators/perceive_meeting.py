@@ -93,8 +93,16 @@ class DecodeSound:
     packet: Packet
 
 
+@dataclass(frozen=True, slots=True)
+class Undecodable:
+    """A packet whose media no decoder could read."""
+
+    packet: Packet
+    reason: str
+
+
 Ask = RecognitionRequest | DecodeSound | DecodePicture | FetchFrame | ReadSlide
-Emission = AnyRecord | Packet | PartialText | Ask
+Emission = AnyRecord | Packet | Undecodable | PartialText | Ask
 
 
 @dataclass(slots=True)
@@ -148,7 +156,7 @@ class MeetingPerception:
         self._names: tuple[str, ...] = ()
         self._topics: tuple[str, ...] = ()
         self._terms: tuple[str, ...] = ()
-        self._biased_ns = -(2**63)
+        self._biased_ns = self._marked_ns = -(2**63)
         self._clocks: dict[str, ClockRecord] = {}
         self._slides_seen: list[tuple[int, str, tuple[str, ...]]] = []
         self._late = 0
@@ -248,11 +256,13 @@ class MeetingPerception:
         elif isinstance(result, FullFrame):
             self._picture_steps(self._pictures.fetched(result))
         elif stream.modality is Modality.AUDIO:
+            self._refuse(stream.undecoded, result)
             self._undecoded_done(stream, result.timestamp_ns)
             self._gap(
                 result.stream, stream.device, result.timestamp_ns, result.timestamp_ns + 1, "undecodable"
             )
         else:
+            self._refuse(self._pictures.recent(result.stream), result)
             self._picture_steps(self._pictures.failed(result))
         return self._finish()
 
@@ -526,6 +536,15 @@ class MeetingPerception:
             )
         )  # fmt: skip
 
+    def _refuse(self, packets: Iterable[Packet], failed: DecodeFailed) -> None:
+        """A dead letter for a packet that no decoder could read."""
+        if failed.shed:
+            return
+        for packet in packets:
+            if packet.timestamp_ns == failed.timestamp_ns:
+                self._out.append(Undecodable(packet, failed.reason))
+                return
+
     def _slide(self, name: str, slide: Slide) -> None:
         stream = self._streams[name]
         lines = tuple(
@@ -601,13 +620,15 @@ class MeetingPerception:
         for name, stream in self._streams.items():
             if stream.state != "opened" or only not in (None, name):
                 continue
-            self._log_mark(name, stream)
             if stream.end_raw_ns is not None and self._drained(name, stream):
                 self._stream_record(name, stream, "ended", stream.end_raw_ns, stream.epoch)
                 stream.state = "ended"
         if only is not None:
             stream = self._streams[only]
             newest = self._timeline_ns(stream.device, stream.raw_ns)
+            if newest - self._marked_ns >= _MARK_EVERY_NS:
+                self._marked_ns = newest
+                self._log_marks()
             if newest - self._biased_ns >= _BIAS_EVERY_NS:
                 self._biased_ns = newest
                 self._bias(newest)
@@ -616,14 +637,14 @@ class MeetingPerception:
             self._end("control", end_ns)
         return self._drain()
 
-    def _log_mark(self, name: str, stream: Stream) -> None:
-        mark = self._mark_ns(name, stream)
-        if mark is None or (
-            stream.logged_mark_ns is not None and mark - stream.logged_mark_ns < _MARK_EVERY_NS
-        ):
-            return
-        stream.logged_mark_ns = mark
-        self._emit(MarkRecord(meeting_id=self.meeting_id, stream=name, raw_ns=mark))
+    def _log_marks(self) -> None:
+        """Marks of all streams together, so that they travel in one batch."""
+        for name, stream in self._streams.items():
+            mark = self._mark_ns(name, stream) if stream.state == "opened" else None
+            if mark is None or (stream.logged_mark_ns is not None and mark <= stream.logged_mark_ns):
+                continue
+            stream.logged_mark_ns = mark
+            self._emit(MarkRecord(meeting_id=self.meeting_id, stream=name, raw_ns=mark))
 
     def _all_past_end(self) -> bool:
         end_ns = self.end.end_ns if self.end is not None and self.end.end_ns is not None else _FOREVER_NS
@@ -722,7 +743,7 @@ class MeetingPerception:
 
     _PLAIN: Final = (
         "started", "end", "ended", "_streams", "_speakers", "_turns", "_names", "_topics", "_terms", "_clocks",
-        "_slides_seen", "_late", "_biased_ns",
+        "_slides_seen", "_late", "_biased_ns", "_marked_ns",
     )  # fmt: skip
 
     def state(self) -> dict[str, Any]:

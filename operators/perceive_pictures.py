@@ -166,6 +166,11 @@ class MeetingPictures:
             held.append(known.watcher.open_since_ns)
         return min(held)
 
+    def recent(self, stream: str) -> Sequence[Packet]:
+        """Packets of a stream since its last key frame."""
+        known = self._streams.get(stream)
+        return () if known is None else known.since_key
+
     def sampling_ns(self, stream: str) -> int:
         """Spacing of the stream's frames."""
         known = self._streams.get(stream)

@@ -159,19 +159,24 @@ def _slides(slides: Sequence[SlideShown]) -> list[str]:
 
 
 _GAP_WORDS: Final = {
-    "lost": "packets were lost",
-    "undecodable": "media could not be decoded",
-    "shed": "work was left out under load",
-    "silent_device": "a device sent nothing",
-    "late": "packets came too late",
+    "lost": "packets of {} were lost",
+    "undecodable": "media of {} could not be decoded",
+    "shed": "work for {} was left out under load",
+    "silent_device": "{} sent nothing",
+    "late": "packets of {} came too late",
 }
+_GAPS_SHOWN: Final = 12
 
 
 def _remarks(document: MinutesDocument) -> list[str]:
     lines = [f"- {escape_markdown(text)}" for text in document.notices]
-    for gap in document.gaps:
-        what = _GAP_WORDS.get(gap.what) or escape_markdown(gap.what)
-        lines.append(f"- From {clock_text(gap.start_s)} to {clock_text(gap.end_s)} {what}.")
+    for gap in document.gaps[:_GAPS_SHOWN]:
+        stream = escape_markdown(gap.stream) or "a device"
+        what = _GAP_WORDS.get(gap.what, escape_markdown(gap.what) + " ({})").format(stream)
+        start, end = clock_text(gap.start_s), clock_text(gap.end_s)
+        lines.append(f"- {f'At {start}' if start == end else f'From {start} to {end}'} {what}.")
+    if len(document.gaps) > _GAPS_SHOWN:
+        lines.append(f"- {len(document.gaps) - _GAPS_SHOWN} more gaps are listed in minutes.json.")
     if document.review.waiting:
         count = document.review.waiting
         lines.append(f"- {count} point{'s wait' if count > 1 else ' waits'} for a person to look at.")

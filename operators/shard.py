@@ -5,6 +5,7 @@ before the first input, hands over batches and timers, and lets the step write i
 the marker of a snapshot is taken. Shards are never discarded, so recovery rows stay bounded.
 """
 
+import os
 from collections.abc import Callable, Iterable
 from datetime import UTC, datetime, timedelta
 from typing import Protocol, TypeVar
@@ -12,7 +13,8 @@ from typing import Protocol, TypeVar
 import bytewax.operators as op
 from bytewax.operators import KeyedStream, StatefulBatchLogic
 
-from .store import Marker, StepStore, Stores
+from .kafka_link import say
+from .store import Marker, StateError, StepStore, Stores
 
 X = TypeVar("X")
 Y = TypeVar("Y")
@@ -53,7 +55,7 @@ class ShardLogic(StatefulBatchLogic[tuple[int, X], tuple[int, Y], Marker | None]
 
     def on_batch(self, values: list[tuple[int, X]]) -> tuple[Iterable[tuple[int, Y]], bool]:
         step, store = self._running or self._open(values[0][0], None)
-        store.begin()
+        store.begin(proved=True)
         out = step.on_batch([value for _, value in values])
         return [(store.shard, value) for value in out], self.RETAIN
 
@@ -61,7 +63,7 @@ class ShardLogic(StatefulBatchLogic[tuple[int, X], tuple[int, Y], Marker | None]
         if self._running is None:
             return (), self.RETAIN
         step, store = self._running
-        store.begin()
+        store.begin(proved=False)
         return [(store.shard, value) for value in step.on_timer()], self.RETAIN
 
     def notify_at(self) -> datetime | None:
@@ -76,8 +78,13 @@ class ShardLogic(StatefulBatchLogic[tuple[int, X], tuple[int, Y], Marker | None]
         return store.marker()
 
     def _open(self, shard: int, marker: Marker | None) -> tuple[ShardStep[X, Y], StepStore]:
-        store = self._stores.step(shard, self._family)
-        store.roll_back(marker)
+        try:
+            store = self._stores.step(shard, self._family)
+            store.roll_back(marker)
+        except StateError as error:
+            say(f"flows: {error}")
+            # Raised, it would reach people as a stack trace; state and log are safe against a hard stop.
+            os._exit(2)
         step = self._make(shard)
         step.open(store)
         self._running = (step, store)

@@ -69,9 +69,14 @@ class StepStore:
         self._family.close()
         del self._handle, self._database
 
-    def begin(self) -> None:
-        """Start the changes of one activation; the first one after a snapshot proves that it is durable."""
-        if self._unproved is not None:
+    def begin(self, *, proved: bool) -> None:
+        """Start the changes of one activation.
+
+        Args:
+            proved: this activation proves that the last snapshot is durable. Bytewax gives that guarantee
+                for the first input after a snapshot, not for a timer.
+        """
+        if proved and self._unproved is not None:
             self._family.delete_range(_UNDO, _UNDO_KEY.pack(_UNDO, self._unproved + 1, 0))
             self._unproved = None
         self.sequence += 1

@@ -349,7 +349,7 @@ def test_a_snapshot_anywhere_goes_on_the_same(tmp_path: Path, cut: int) -> None:
     store.roll_back(None)
     first, second = Clock(ClockSettings()), Clock(ClockSettings())
     first.open(store)
-    store.begin()
+    store.begin(proved=True)
     out = [o for a in inputs[:cut] for o in first.on_batch([a])]
     first.save(store)
     store.roll_back(store.marker())

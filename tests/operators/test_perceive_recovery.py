@@ -98,6 +98,7 @@ class Process:
         )  # fmt: skip
         self._steps: tuple[ShardStep[Any, Any], ...] = (self.ingest, self.clock, self.perceive)
         self._opened: list[tuple[str, StepStore]] = []
+        step: ShardStep[Any, Any]
         for name, step in zip(STEPS, self._steps, strict=True):
             store = self._stores.step(0, name)
             store.roll_back(None if markers is None else markers[name])
@@ -106,7 +107,7 @@ class Process:
 
     def feed(self, message: Received) -> None:
         for _, store in self._opened:
-            store.begin()
+            store.begin(proved=True)
         self._write(self.perceive.on_batch(self.clock.on_batch(self.ingest.on_batch([message]))))
 
     def wait(self, seconds: float) -> None:

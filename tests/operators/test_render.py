@@ -100,7 +100,7 @@ def test_everything_a_reader_needs_is_there() -> None:
         "# Spring sale", "Tuesday 10 March 2026, 09:00 UTC", "1 min 58 s", "**Present:** Anna\n",
         "not in the meeting:** Pavel", "The sale opens in May. (00:05)", "1. Open on 2 May (00:05)",
         "| 1 | Send the list | Anna | Friday 13 March 2026 (“by Friday”) | 01:05 |", "1. Who pays? (00:05)",
-        "1. When is it? (00:05)", "00:00 to 01:01: Sale / Budget", "From 00:03 to 00:04 packets were lost.",
+        "1. When is it? (00:05)", "00:00 to 01:01: Sale / Budget", "From 00:03 to 00:04 packets of a device were lost.",
         "The model was not used.", "2 points wait for a person", "by rules (en-1)",
     ):  # fmt: skip
         assert expected in text

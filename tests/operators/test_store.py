@@ -16,7 +16,7 @@ def contents(stores: Stores) -> dict[bytes, bytes]:
 def test_values_survive_reopening(tmp_path: Path) -> None:
     stores = Stores(tmp_path, "perceive", ("speech", "clock"))
     store = stores.step(3, "speech")
-    store.begin()
+    store.begin(proved=True)
     store.put(b"a", b"1")
     marker = store.marker()
     stores.close()
@@ -32,11 +32,11 @@ def test_values_survive_reopening(tmp_path: Path) -> None:
 def test_what_follows_the_marker_is_undone(tmp_path: Path) -> None:
     stores = Stores(tmp_path, "perceive", ("speech",))
     store = stores.step(3, "speech")
-    store.begin()
+    store.begin(proved=True)
     store.put(b"kept", b"old")
     store.put(b"gone", b"here")
     marker = store.marker()
-    store.begin()
+    store.begin(proved=True)
     store.put(b"kept", b"new")
     store.put(b"kept", b"newer")
     store.delete(b"gone")
@@ -49,10 +49,28 @@ def test_what_follows_the_marker_is_undone(tmp_path: Path) -> None:
     stores.close()
 
 
+def test_a_timer_between_a_snapshot_and_its_commit_keeps_the_way_back(tmp_path: Path) -> None:
+    stores = Stores(tmp_path, "perceive", ("speech",))
+    store = stores.step(3, "speech")
+    store.begin(proved=True)
+    store.put(b"count", b"1")
+    committed = store.marker()
+    store.begin(proved=True)
+    store.put(b"count", b"2")
+    store.marker()  # not committed yet …
+    store.begin(proved=False)  # … when a timer fires, and the process dies
+    store.put(b"count", b"3")
+    stores.close()
+    stores = Stores(tmp_path, "perceive", ("speech",))
+    stores.step(3, "speech").roll_back(committed)
+    assert contents(stores) == {b"count": b"1"}
+    stores.close()
+
+
 def test_a_start_without_a_marker_begins_with_nothing(tmp_path: Path) -> None:
     stores = Stores(tmp_path, "perceive", ("speech",))
     store = stores.step(3, "speech")
-    store.begin()
+    store.begin(proved=True)
     store.put(b"a", b"1")
     store.roll_back(None)
     assert contents(stores) == {}
@@ -95,7 +113,7 @@ def test_any_history_rolls_back_to_either_of_the_last_two_snapshots(
     for changes in epochs:
         # A new activation may start only when the snapshot before it is durable.
         for key, value in changes:
-            store.begin()
+            store.begin(proved=True)
             if value is None:
                 store.delete(key)
                 model.pop(key, None)
