@@ -98,8 +98,8 @@ class Process:
         )  # fmt: skip
         self._steps: tuple[ShardStep[Any, Any], ...] = (self.ingest, self.clock, self.perceive)
         self._opened: list[tuple[str, StepStore]] = []
-        step: ShardStep[Any, Any]
-        for name, step in zip(STEPS, self._steps, strict=True):
+        for place, step in enumerate(self._steps):
+            name = STEPS[place]
             store = self._stores.step(0, name)
             store.roll_back(None if markers is None else markers[name])
             step.open(store)
