@@ -3,6 +3,8 @@
 Latencies count from the stamp of the last speech sample of the true utterance, in milliseconds.
 ``hop_ms`` is the log between the flows: from the writer's stamp of an utterance record (when flows.perceive
 handed it to its client, exact to the millisecond) until a reader with the flows' own settings has it.
+``cpu_waited_s`` is how long threads of flows and broker were ready to run but had no processor: more than a
+few seconds a minute, and the figures are those of a machine that did something else.
 """
 
 import argparse
@@ -77,6 +79,7 @@ def measure(
     return figures | {
         "cpu_cores": round(resources.cores(*flows), 3),
         "cpu_cores_by_process": {name: round(resources.cores(name), 3) for name in resources.watched},
+        "cpu_waited_s": round(resources.waited_s, 2),
         "rss_mb": round(resources.peak_mb(*flows), 1),
         "rss_mb_by_process": {name: round(w.peak_mb, 1) for name, w in resources.watched.items()},
         "max_lateness_ms": round(lateness_ms, 1),

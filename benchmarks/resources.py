@@ -51,6 +51,26 @@ def usage_of(pid: int) -> Usage:
     return Usage(cpu_s, rss_mb)
 
 
+def waited_s(pid: int) -> float:
+    """Seconds that the living threads of a process and its descendants were ready but had no processor.
+
+    Zero where the kernel does not count it (schedstat).
+    """
+    children: dict[int, list[int]] = {}
+    for child, process in _processes().items():
+        children.setdefault(process.parent, []).append(child)
+    total_ns, waiting = 0, [pid]
+    while waiting:
+        current = waiting.pop()
+        waiting += children.get(current, ())
+        for file in Path(f"/proc/{current}/task").glob("*/schedstat"):
+            try:
+                total_ns += int(file.read_text(encoding="ascii").split()[1])
+            except (OSError, IndexError, ValueError):
+                continue
+    return total_ns / 1e9
+
+
 def _processes() -> dict[int, _Process]:
     found = {}
     for entry in Path("/proc").iterdir():
@@ -92,11 +112,14 @@ class ResourceWatch:
     def __init__(self, pids: Mapping[str, int]) -> None:
         self._pids = dict(pids)
         self._begun = {name: usage_of(pid).cpu_s for name, pid in self._pids.items()}
+        self._waited_before = sum(waited_s(pid) for pid in self._pids.values())
         self._started = time.monotonic()
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name="resources", daemon=True)
         self.watched = {name: Watched() for name in self._pids}
         self.duration_s = 0.0
+        self.waited_s = 0.0
+        """How long threads that were ready had to wait for a processor, all together: what others on the machine cost."""
 
     def _run(self) -> None:
         while not self._stop.wait(_EVERY_S):
@@ -129,3 +152,4 @@ class ResourceWatch:
         self._stop.set()
         self._thread.join()
         self._look()
+        self.waited_s = max(0.0, sum(waited_s(pid) for pid in self._pids.values()) - self._waited_before)

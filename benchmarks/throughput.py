@@ -89,6 +89,10 @@ def measure(
         "max_lateness_ms": round(late_ms, 1),
         "cpu_cores_fast": {name: round(fast.cores(name), 3) for name in pids},
         "cpu_cores_steady": {name: round(even.cores(name), 3) for name in pids},
+        "cpu_ms_per_utterance": {
+            name: round(1e3 * fast.watched[name].cpu_s / flood.utterances, 3) for name in pids
+        },
+        "cpu_waited_s": {"fast": round(fast.waited_s, 2), "steady": round(even.waited_s, 2)},
         "rss_mb": {name: round(even.watched[name].peak_mb, 1) for name in pids},
         "meetings": meetings,
         "utterances_a_meeting": utterances,

@@ -6,6 +6,7 @@ Provisional minutes fold in order of arrival, settled and final ones over the ut
 
 from __future__ import annotations
 
+import datetime as dt
 from dataclasses import dataclass, field, replace
 
 from operators.language.dates import resolve
@@ -43,6 +44,7 @@ __all__ = [
     "UnderstandSettings",
 ]
 
+_MADE_KEPT = 4096
 LONG_MEETING_NS = 12 * 60 * 1_000_000_000
 
 _KINDS: dict[Family, Kind] = {"decision": "decision", "action": "action_item", "question": "open_question"}
@@ -59,6 +61,10 @@ class RuleEngine:
 
     settings: UnderstandSettings = field(default_factory=UnderstandSettings)
     rules: tuple[Rule, ...] = ()
+    _made: dict[int, tuple[Draft, Roster, dt.date | None, DraftItem]] = field(
+        default_factory=dict, init=False, repr=False, compare=False
+    )
+    """Items made lately, by the identity of their drafts, which are immutable. Changes no result."""
 
     def __post_init__(self) -> None:
         if not self.rules:
@@ -113,6 +119,8 @@ class RuleEngine:
                     continue
                 if moved and (fresh.claim.kind in ("self", "named", "you") and fresh.support < 0.75):
                     continue
+            if fresh.family == "decision" and _undone(heard, fresh, live):
+                continue
             if fresh.family == "decision" and (taken or (moved and len(fresh.stems) <= 2)):
                 continue
             if not restate(heard, fresh, live):
@@ -176,13 +184,30 @@ class RuleEngine:
     def items(self, state: State) -> tuple[DraftItem, ...]:
         """Items in the order in which they were first spoken of, taken-back ones marked."""
         out = [
-            self._item(d, state)
+            self._known_item(d, state)
             for d in state.drafts
             if d.support >= self._threshold(d.family)
             and d.mode not in ("offer", "refused")
             and (d.family != "question" or d.mode in ("open", "solved"))
         ]
         return tuple(out)
+
+    def _known_item(self, draft: Draft, state: State) -> DraftItem:
+        """The item of a draft, made once as long as the draft and the attendees stay."""
+        roster, date = state.roster, state.context.date
+        known = self._made.get(id(draft))
+        if (
+            known is not None
+            and known[0] is draft
+            and (known[1] is roster or known[1] == roster)
+            and known[2] == date
+        ):
+            return known[3]
+        item = self._item(draft, state)
+        if len(self._made) >= _MADE_KEPT:
+            self._made.clear()
+        self._made[id(draft)] = (draft, roster, date, item)
+        return item
 
     def _item(self, draft: Draft, state: State) -> DraftItem:
         kind = "answered_question" if draft.solved else _KINDS[draft.family]
@@ -222,6 +247,13 @@ def _worth_telling(block: tuple[Telling, ...], context: MeetingContext) -> tuple
         about = [t for t in ranked if words and len(words & t.stems) * 2 >= len(words)]
         kept.update(sorted(about, key=lambda t: -len(words & t.stems))[:2])
     return tuple(sorted(kept, key=lambda t: t.index))
+
+
+def _undone(heard: Heard, fresh: Draft, live: list[Draft]) -> bool:
+    """Whether a decision only says once more that something was taken back (*no party then*)."""
+    if "withdraw" not in heard.signals():
+        return False
+    return any(d.withdrawn and d.stems & fresh.stems for d in live)
 
 
 def _hands_out(draft: Draft) -> bool:

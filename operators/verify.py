@@ -352,7 +352,7 @@ class _Remembered:
         return (
             len(spoken) == len(self.spoken)
             and all(a is b for a, b in zip(spoken, self.spoken, strict=True))
-            and self.item == item
+            and (self.item is item or self.item == item)
             and self.slides == slides
         )
 

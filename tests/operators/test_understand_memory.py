@@ -1,9 +1,15 @@
 """What is remembered of reading an utterance changes no result."""
 
+import datetime as dt
+
+import pytest
+
+from operators import understand
 from operators.language.people import person_of, roster_of
 from operators.language.rules import rules_of
+from operators.understand import RuleEngine
 from operators.understand_hear import _READ, _READ_KEPT, hear
-from operators.understand_types import Spoken
+from operators.understand_types import DraftItem, MeetingContext, Spoken
 
 
 def said(identity: str, text: str, speaker: str = "Anna") -> Spoken:
@@ -40,3 +46,33 @@ def test_memory_is_bounded() -> None:
     for number in range(_READ_KEPT + 10):
         hear(said("u", f"Number {number}."), number, roster, ())
     assert len(_READ) <= _READ_KEPT
+
+
+def test_an_item_is_made_once_and_anew_when_the_day_becomes_known() -> None:
+    engine = RuleEngine()
+    state = engine.step(engine.start(MeetingContext()), said("u1", "I will call the plumber by Friday."))
+    (before,) = engine.items(state)
+    (same,) = engine.items(state)
+    assert same is before
+    dated = engine.with_context(state, MeetingContext(date=dt.date(2026, 3, 10)))
+    (after,) = engine.items(dated)
+    assert (before.due, after.due) == (None, dt.date(2026, 3, 13))
+
+
+def test_a_memory_that_is_full_changes_no_item(monkeypatch: pytest.MonkeyPatch) -> None:
+    def items() -> tuple[DraftItem, ...]:
+        engine = RuleEngine()
+        state = engine.start(MeetingContext())
+        texts = (
+            "I will call the plumber tomorrow.",
+            "I will order new chairs for the kitchen by Friday.",
+            "I will translate the user guide by Monday.",
+        )
+        for number, text in enumerate(texts):
+            state = engine.step(state, said(f"u{number}", text))
+        return engine.items(state)
+
+    roomy = items()
+    monkeypatch.setattr(understand, "_MADE_KEPT", 1)
+    assert len(roomy) > 1
+    assert items() == roomy
