@@ -13,7 +13,7 @@ from contracts.packet import MAGIC
 from contracts.timeline import TIMELINE_RECORD, AnyRecord, Fence
 from contracts.topics import TIMELINE
 
-from .kafka_link import BrokerLink, BrokerWatch
+from .kafka_link import BrokerLink, broker_watch
 
 _POLL_S: Final = 0.5
 _FLUSH_S: Final = 5.0
@@ -52,7 +52,7 @@ class KafkaJournal:
     def __init__(self, link: BrokerLink) -> None:
         self._link = link
         self._topic = link.names.of(TIMELINE)
-        self._watch = BrokerWatch("flows.perceive", link.bootstrap)
+        self._watch = broker_watch("flows.perceive", link)
         self._consumer: Consumer | None = None
 
     def end_offset(self, shard: int) -> int:
@@ -65,7 +65,7 @@ class KafkaJournal:
                 )
                 return int(high)
             except KafkaException:
-                self._watch.away()
+                self._watch.suspect()
 
     def fence(self, shard: int, run: int, from_offset: int) -> list[AnyRecord]:
         self._append(shard, Fence(run=run, shard=shard))
@@ -85,7 +85,7 @@ class KafkaJournal:
             on_delivery=lambda error, _: failed.append(error) if error is not None else None,
         )  # fmt: skip
         while producer.flush(_FLUSH_S) > 0:
-            self._watch.away()
+            self._watch.suspect()
         if failed:
             raise KafkaException(failed[0])
 

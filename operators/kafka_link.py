@@ -4,7 +4,7 @@ import logging
 import sys
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -19,6 +19,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # re-exported
 from contracts.topics import TOPICS, Topic, TopicNames
 
 _METADATA_TIMEOUT_S: Final = 5.0
+_PROBE_TIMEOUT_S: Final = 3.0
 _QUIET: Final = logging.getLogger("minuted.kafka")
 _QUIET.addHandler(logging.NullHandler())
 _QUIET.propagate = False
@@ -74,33 +75,78 @@ class BrokerLink:
 
 
 class BrokerWatch:
-    """Says once that the broker is away, and once that it is back."""
+    """Says once that the broker is away, and once that it is back.
 
-    def __init__(self, who: str, bootstrap: str) -> None:
+    Clients report what they see late: an error may be handed over when the broker has long been back. So a
+    report only makes a thread ask the broker, and what that hears is told.
+    """
+
+    def __init__(
+        self, who: str, bootstrap: str, *, answers: Callable[[], bool], tell: Callable[[str], None],
+        pause_s: float = 0.5,
+    ) -> None:  # fmt: skip
         self._who = who
         self._bootstrap = bootstrap
+        self._answers = answers
+        self._tell = tell
+        self._pause_s = pause_s
         self._lock = threading.Lock()
-        self._away = False
+        self._asking = False
 
     def on_error(self, error: KafkaError) -> None:
         """Error callback of a client."""
         if error.code() == KafkaError._ALL_BROKERS_DOWN:
-            self.away()
+            self.suspect()
 
-    def away(self) -> None:
-        """The broker does not answer."""
+    def suspect(self) -> None:
+        """The broker may not answer; returns at once."""
         with self._lock:
-            if self._away:
+            if self._asking:
                 return
-            self._away = True
-        say(f"{self._who}: no broker answers at {self._bootstrap}; waiting for it, nothing is lost meanwhile")
+            self._asking = True
+        threading.Thread(target=self._ask, name="broker-watch", daemon=True).start()
 
-    def back(self) -> None:
-        """Something came from the broker."""
+    def _ask(self) -> None:
+        if not self._answers():
+            self._tell(away_line(self._who, self._bootstrap))
+            while not self._answers():
+                time.sleep(self._pause_s)
+            self._tell(back_line(self._who, self._bootstrap))
         with self._lock:
-            was_away, self._away = self._away, False
-        if was_away:
-            say(f"{self._who}: the broker at {self._bootstrap} answers again")
+            self._asking = False
+
+
+def away_line(who: str, bootstrap: str) -> str:
+    """What people read when the broker is away."""
+    return f"{who}: no broker answers at {bootstrap}; waiting for it, nothing is lost meanwhile"
+
+
+def back_line(who: str, bootstrap: str) -> str:
+    """What people read when the broker is back."""
+    return f"{who}: the broker at {bootstrap} answers again"
+
+
+_watches: dict[str, BrokerWatch] = {}
+
+
+def broker_watch(who: str, link: BrokerLink) -> BrokerWatch:
+    """The watch of this process over a broker.
+
+    Source, sink and journal share it, so that an outage is told once; the first to ask gives the name.
+    """
+    known = _watches.get(link.bootstrap)
+    if known is None:
+        watch = BrokerWatch(who, link.bootstrap, answers=lambda: _answers(link), tell=say)
+        known = _watches.setdefault(link.bootstrap, watch)
+    return known
+
+
+def _answers(link: BrokerLink) -> bool:
+    try:
+        AdminClient(link.client()).list_topics(timeout=_PROBE_TIMEOUT_S)
+    except KafkaException:
+        return False
+    return True
 
 
 class TopicProblem(RuntimeError):
@@ -123,7 +169,8 @@ def check_topics(
         TopicProblem: a topic is missing or has another number of partitions.
         BrokerUnreachable: nobody answered within ``wait_s``.
     """
-    watch = BrokerWatch(who, link.bootstrap)
+    broker_watch(who, link)  # from here on the process has its name
+    told = False
     admin = AdminClient(link.client())
     deadline = None if wait_s is None else time.monotonic() + wait_s
     while True:
@@ -134,32 +181,33 @@ def check_topics(
             break
         except KafkaException as error:
             if deadline is not None and time.monotonic() >= deadline:
-                raise BrokerUnreachable(f"no broker answers at {link.bootstrap}") from error
-            if wait_s is None:
-                watch.away()
-    watch.back()
-    problems = []
+                raise BrokerUnreachable(_waited(link, wait_s)) from error
+            if wait_s is None and not told:
+                say(away_line(who, link.bootstrap))
+                told = True
+    if told:
+        say(back_line(who, link.bootstrap))
     sizes = {
-        len(found.partitions)
-        for t in wanted
-        if (found := known.topics.get(link.names.of(t))) and not found.error
+        name: len(found.partitions)
+        for topic in wanted
+        if (found := known.topics.get(name := link.names.of(topic))) is not None and found.error is None
     }
-    if len(sizes) == 1 and sizes != {link.names.shards}:
+    missing = [name for topic in wanted if (name := link.names.of(topic)) not in sizes]
+    if missing:
+        others = f" and {len(missing) - 1} more topics do" if len(missing) > 1 else " does"
         raise TopicProblem(
-            f"the topics have {sizes.pop()} partitions, MINUTED_SHARDS is {link.names.shards}; both must be the same"
+            f"{missing[0]}{others} not exist at {link.bootstrap}: `minuted topics create` makes them"
         )
-    for topic in wanted:
-        name = link.names.of(topic)
-        found = known.topics.get(name)
-        if found is None or found.error is not None:
-            problems.append(f"{name} does not exist")
-        elif len(found.partitions) != link.names.shards:
-            problems.append(f"{name} has {len(found.partitions)} partitions instead of {link.names.shards}")
-    if problems:
-        raise TopicProblem(
-            f"{'; '.join(problems)}. `minuted topics create` makes missing topics; a topic with another number of "
-            "partitions must be deleted first, or MINUTED_SHARDS set to it"
-        )
+    for name, count in sizes.items():
+        if len(set(sizes.values())) == 1 and count != link.names.shards:
+            raise TopicProblem(
+                f"the topics have {count} partitions, MINUTED_SHARDS is {link.names.shards}; both must be the same"
+            )
+        if count != link.names.shards:
+            raise TopicProblem(
+                f"{name} has {count} partitions, MINUTED_SHARDS is {link.names.shards}: delete the topic and run "
+                "`minuted topics create`, which makes it with the right number"
+            )
 
 
 def create_topics(link: BrokerLink, *, replication: int = 1, wait_s: float = 30.0) -> list[str]:
@@ -177,7 +225,7 @@ def create_topics(link: BrokerLink, *, replication: int = 1, wait_s: float = 30.
             break
         except KafkaException as error:
             if time.monotonic() >= deadline:
-                raise BrokerUnreachable(f"no broker answers at {link.bootstrap}") from error
+                raise BrokerUnreachable(_waited(link, wait_s)) from error
     missing = [topic for topic in TOPICS if link.names.of(topic) not in known]
     if not missing:
         return []
@@ -197,6 +245,10 @@ def create_topics(link: BrokerLink, *, replication: int = 1, wait_s: float = 30.
             if error.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
                 raise TopicProblem(f"{name} cannot be created: {error.args[0].str()}") from error
     return [link.names.of(t) for t in missing]
+
+
+def _waited(link: BrokerLink, wait_s: float | None) -> str:
+    return f"no broker answers at {link.bootstrap} (waited {wait_s:g} s)"
 
 
 def differing_settings(link: BrokerLink) -> list[str]:

@@ -1,10 +1,12 @@
 """Settings of the flows, from ``MINUTED_*`` variables; one place, listed by ``minuted doctor`` and the docs."""
 
+import difflib
 import os
+import re
 from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import Field, ValidationError
+from pydantic import AfterValidator, Field, ValidationError
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from contracts.topics import DEFAULT_SHARDS, TopicNames
@@ -16,16 +18,34 @@ class SettingsProblem(ValueError):
     """A setting cannot be used; the message is one line that names the variable."""
 
 
+def _addresses(text: str) -> str:
+    for address in text.split(","):
+        host, _, port = address.strip().rpartition(":")
+        if (
+            not re.fullmatch(r"[^\s:]+|\[[0-9A-Fa-f:.]+\]", host)
+            or not port.isdecimal()
+            or not 0 < int(port) < 65_536
+        ):
+            raise ValueError("use host:port, several with commas between them")
+    return text
+
+
+def _prefix(text: str) -> str:
+    if not re.fullmatch(r"[A-Za-z0-9._-]*", text):
+        raise ValueError("use letters, digits, '.', '_' and '-' only")
+    return text
+
+
 class Settings(BaseSettings):
     """All settings. Durations carry their unit in the name."""
 
     model_config = SettingsConfigDict(env_prefix="MINUTED_", frozen=True, extra="ignore")
 
-    bootstrap_servers: str = Field(
+    bootstrap_servers: Annotated[str, AfterValidator(_addresses)] = Field(
         "127.0.0.1:9092", description="Kafka brokers, host:port separated by commas"
     )
-    topic_prefix: str = Field(
-        "", pattern=r"^[A-Za-z0-9._-]*$", max_length=100, description="put before every topic name"
+    topic_prefix: Annotated[str, AfterValidator(_prefix)] = Field(
+        "", max_length=100, description="put before every topic name"
     )
     shards: Annotated[int, Field(ge=1, le=1024)] = Field(
         DEFAULT_SHARDS, description="partitions of every topic, and shards of state; fixed once topics exist"
@@ -75,13 +95,16 @@ def load_settings(**given: Any) -> Settings:
         name for name in os.environ if name.startswith("MINUTED_") and name not in known | _NOT_OURS
     )
     if unknown:
-        raise SettingsProblem(f"{unknown[0]} is no setting of minuted; `minuted doctor` lists them")
+        near = difflib.get_close_matches(unknown[0], known, 1, 0.8)
+        meant = f" ({near[0]}?)" if near else ""
+        raise SettingsProblem(f"{unknown[0]} is no setting of minuted{meant}; `minuted doctor` lists them")
     try:
         return Settings(**given)
     except ValidationError as error:
         first = error.errors(include_url=False, include_context=False)[0]
         name = f"MINUTED_{str(first['loc'][0]).upper()}" if first["loc"] else "a setting"
-        raise SettingsProblem(f"{name} is {first['input']!r}: {first['msg'].lower()}") from error
+        said = first["msg"].removeprefix("Value error, ")
+        raise SettingsProblem(f"{name} is {first['input']!r}: {said[:1].lower()}{said[1:]}") from error
 
 
 _NOT_OURS = frozenset({"MINUTED_REQUIRE_KAFKA"})

@@ -17,7 +17,7 @@ from confluent_kafka import KafkaError, KafkaException, Message, Producer
 from contracts.headers import cloud_event
 from contracts.topics import Topic
 
-from .kafka_link import BrokerLink, BrokerWatch, say
+from .kafka_link import BrokerLink, broker_watch, say
 from .shard import shard_key
 
 _FLUSH_STEP_S: Final = 5.0
@@ -42,7 +42,7 @@ class _SharedProducer:
     def __init__(self, link: BrokerLink, source: str) -> None:
         self._link = link
         self._source = source
-        self._watch = BrokerWatch(source, link.bootstrap)
+        self._watch = broker_watch(source, link)
         self._producer = Producer(link.producer(self._watch))
         self._failed: KafkaError | None = None
 
@@ -63,8 +63,7 @@ class _SharedProducer:
                 except KafkaException as error:
                     self._stop(str(error.args[0].str()), self._link.names.of(item.topic))
         while self._producer.flush(_FLUSH_STEP_S) > 0:
-            self._watch.away()
-        self._watch.back()
+            self._watch.suspect()
         if self._failed is not None:
             self._stop(self._failed.str(), "the topics")
 

@@ -25,7 +25,7 @@ from confluent_kafka import (
 
 from contracts.topics import CONTROL, Topic
 
-from .kafka_link import BrokerLink, BrokerWatch, say
+from .kafka_link import BrokerLink, broker_watch, say
 from .shard import shard_key
 
 _PUMP_EVERY_S: Final = 0.000_5
@@ -71,7 +71,7 @@ class _SharedConsumer:
     """The consumer of one worker thread, with a buffer for each of its (topic, partition)."""
 
     def __init__(self, link: BrokerLink) -> None:
-        self._watch = BrokerWatch("flow", link.bootstrap)
+        self._watch = broker_watch("flow", link)
         self._consumer = Consumer(link.consumer(self._watch))
         self._pumped = 0.0
         self.buffers: dict[tuple[str, int], deque[Message]] = {}
@@ -100,7 +100,6 @@ class _SharedConsumer:
             if error is not None:
                 self._on_error(error, place)
                 continue
-            self._watch.back()
             buffer = self.buffers.get(place)
             if buffer is None:
                 continue
@@ -119,7 +118,6 @@ class _SharedConsumer:
     def _on_error(self, error: KafkaError, place: tuple[str, int]) -> None:
         code = error.code()
         if code == KafkaError._PARTITION_EOF:
-            self._watch.back()
             self.at_end.add(place)
         elif code == KafkaError._AUTO_OFFSET_RESET:
             say(

@@ -29,7 +29,7 @@ from operators.perceive import MediaWorkers
 from operators.perceive_meeting import PerceiveSettings
 
 S = 1_000_000_000
-PATIENCE_S = 60.0
+PATIENCE_S = 120.0
 """Longest wait for anything; far more than it takes, since the machine may be busy with something else."""
 
 FRONT = [

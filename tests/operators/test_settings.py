@@ -1,0 +1,79 @@
+"""Settings from variables: what is taken, and the one line for what is not."""
+
+from pathlib import Path
+
+import pytest
+
+from operators.settings import Settings, SettingsProblem, load_settings
+
+
+@pytest.fixture(autouse=True)
+def no_settings(monkeypatch: pytest.MonkeyPatch) -> None:
+    import os
+
+    for name in list(os.environ):
+        if name.startswith("MINUTED_"):
+            monkeypatch.delenv(name)
+
+
+def test_defaults_need_nothing() -> None:
+    settings = load_settings()
+    assert settings.bootstrap_servers == "127.0.0.1:9092"
+    assert settings.link().overrides == {}
+
+
+def test_variables_and_what_is_given_on_top(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("MINUTED_SHARDS", "8")
+    monkeypatch.setenv("MINUTED_TOPIC_PREFIX", "board.")
+    monkeypatch.setenv("MINUTED_STATE_DIR", str(tmp_path))
+    monkeypatch.setenv("MINUTED_FETCH_WAIT_MAX_MS", "5")
+    settings = load_settings(bootstrap_servers="b:1,c:2")
+    link = settings.link()
+    assert (link.bootstrap, link.names.prefix, link.names.shards) == ("b:1,c:2", "board.", 8)
+    assert link.overrides == {"fetch.wait.max.ms": 5}
+    assert settings.state_dir == tmp_path
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "said"),
+    [
+        ("MINUTED_SHARDS", "0", "MINUTED_SHARDS is '0': input should be greater than or equal to 1"),
+        ("MINUTED_SHARDS", "many", "MINUTED_SHARDS is 'many': input should be a valid integer"),
+        ("MINUTED_PARTIALS", "perhaps", "MINUTED_PARTIALS is 'perhaps': input should be a valid boolean"),
+        ("MINUTED_STREAM_IDLE_S", "-1", "MINUTED_STREAM_IDLE_S is '-1': input should be greater than 0"),
+        ("MINUTED_STREAM_IDLE_S", "nan", "MINUTED_STREAM_IDLE_S is 'nan': input should be"),
+        (
+            "MINUTED_TOPIC_PREFIX",
+            "a b",
+            "MINUTED_TOPIC_PREFIX is 'a b': use letters, digits, '.', '_' and '-' only",
+        ),
+        ("MINUTED_BOOTSTRAP_SERVERS", "", "MINUTED_BOOTSTRAP_SERVERS is '': use host:port"),
+        ("MINUTED_BOOTSTRAP_SERVERS", "broker", "MINUTED_BOOTSTRAP_SERVERS is 'broker': use host:port"),
+        ("MINUTED_BOOTSTRAP_SERVERS", "b:1,,c:2", "MINUTED_BOOTSTRAP_SERVERS is 'b:1,,c:2': use host:port"),
+        ("MINUTED_BOOTSTRAP_SERVERS", "b:port", "MINUTED_BOOTSTRAP_SERVERS is 'b:port': use host:port"),
+        ("MINUTED_BOOTSTRAP_SERVERS", "b:99999", "MINUTED_BOOTSTRAP_SERVERS is 'b:99999': use host:port"),
+        (
+            "MINUTED_SHARD",
+            "4",
+            "MINUTED_SHARD is no setting of minuted (MINUTED_SHARDS?); `minuted doctor` lists them",
+        ),
+        ("MINUTED_XYZZY", "4", "MINUTED_XYZZY is no setting of minuted; `minuted doctor` lists them"),
+    ],
+)
+def test_what_cannot_be_used_is_one_line_with_its_name(
+    monkeypatch: pytest.MonkeyPatch, name: str, value: str, said: str
+) -> None:
+    monkeypatch.setenv(name, value)
+    with pytest.raises(SettingsProblem) as caught:
+        load_settings()
+    assert str(caught.value).startswith(said)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("address", ["h:1", "10.0.0.1:9092,10.0.0.2:9092", "[::1]:9092", "a-b.example:9092"])
+def test_addresses_that_can_be_used(address: str) -> None:
+    assert load_settings(bootstrap_servers=address).link().bootstrap == address
+
+
+def test_every_setting_says_what_it_is_for() -> None:
+    assert all(field.description for field in Settings.model_fields.values())
