@@ -25,7 +25,6 @@ from operators.clock import Clock, ClockSettings
 from operators.ingest import Ingest, IngestSettings
 from operators.perceive import Answer, Owner, Perceive, Recognised
 from operators.perceive_meeting import Ask, PerceiveSettings
-from operators.shard import ShardStep
 from operators.source import CaughtUp, Received
 from operators.speech_events import RecognitionRequest
 from operators.store import Marker, StepStore, Stores
@@ -96,7 +95,7 @@ class Process:
             0, PerceiveSettings(stream_idle_s=5.0), VoiceActivity(), self.workers, log,
             clock_s=lambda: self.now_s, run=lambda: run,
         )  # fmt: skip
-        self._steps: tuple[ShardStep[Any, Any], ...] = (self.ingest, self.clock, self.perceive)
+        self._steps: tuple[Any, ...] = (self.ingest, self.clock, self.perceive)
         self._opened: list[tuple[str, StepStore]] = []
         for place, step in enumerate(self._steps):
             name = STEPS[place]
