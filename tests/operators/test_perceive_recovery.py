@@ -95,7 +95,7 @@ class Process:
             0, PerceiveSettings(stream_idle_s=5.0), VoiceActivity(), self.workers, log,
             clock_s=lambda: self.now_s, run=lambda: run,
         )  # fmt: skip
-        self._steps: tuple[Any, ...] = (self.ingest, self.clock, self.perceive)
+        self._steps: list[Any] = [self.ingest, self.clock, self.perceive]
         self._opened: list[tuple[str, StepStore]] = []
         for place, step in enumerate(self._steps):
             name = STEPS[place]
