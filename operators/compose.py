@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Sequence
 
 from operators.language.dates import DuePhrase
-from operators.language.text import STOP, Clause, Token, clauses_of, expand, stems
+from operators.language.text import STOP, Clause, Token, clause_of, clauses_of, expand, stems
 from operators.language.words import words_in
 from operators.understand_state import State, Telling
 from operators.understand_types import DraftItem, MeetingContext, Quote, SummarySentence
@@ -32,6 +32,35 @@ _ASIDE = re.compile(
 _PRONOUN = words_in("""
     it that this them him her those these one there they he she everything
 """)
+
+
+_LEAD_IN = r"^(?:(?:okay|so|well|then|right|and|but|yes|good|fine|great|now|maybe|perhaps|all right|no) )*"
+_PROPOSING = re.compile(
+    _LEAD_IN
+    + r"(?:i (?:would )?(?:suggest|propose)(?: that)?|i (?:would )?say(?: that)? (?=we )|i would say|"
+    r"i (?:think|believe|guess|feel)(?: that)?|my (?:suggestion|proposal|idea) (?:is|would be)(?: that| to)?|"
+    r"let us(?: just| all| simply| rather| maybe| say| definitely)*|(?:shall|should|why do not) we(?: just)?|"
+    r"(?:what|how) about|(?:it|that|this|which) is (?:now )?(?:decided|settled|agreed)(?: then)?(?: that)?|"
+    r"we (?:have |all )?(?:decided|agreed)(?: that| to| on)?|agreed) "
+)
+"""What opens a proposal or its confirmation; the matter follows."""
+_OPENING = re.compile(
+    _LEAD_IN
+    + r"(?:sorry (?:to interrupt|for interrupting|to cut in|for the interruption)|if i may|by the way|"
+    r"(?:i (?:have|have got) |just )?(?:a|one|another)(?: more| last)?(?: quick| short)? question"
+    r"(?: for (?:you|@|everyone))?) (?:but |and )?"
+)
+"""What only asks for the floor."""
+
+
+def without_opening(tokens: Sequence[Token], opening: re.Pattern[str]) -> tuple[Token, ...]:
+    """The words after an opening, where they still say something; else all of them."""
+    said = clause_of(tuple(tokens))
+    match = opening.match(said.norm)
+    if match is None or match.end() >= len(said.norm):
+        return tuple(tokens)
+    rest = said.tokens[said.token_at(match.end()) :]
+    return tuple(tokens) if len(rest) < 2 or says_little(rest) else rest
 
 
 def task_tokens(clause: Clause, span: tuple[int, int] | None, dues: Sequence[DuePhrase]) -> tuple[Token, ...]:
@@ -69,13 +98,14 @@ def _trim(tokens: list[Token]) -> list[Token]:
 
 def sentence(tokens: Iterable[Token]) -> str:
     """Tokens as a sentence: commas where they were, first letter large."""
-    parts: list[str] = []
+    text = ""
     tokens = list(tokens)
     for place, token in enumerate(tokens):
         comma = token.comma and place + 1 < len(tokens)
         stop = token.ends_clause and place + 1 < len(tokens) and not comma
-        parts.append(token.text + ("," if comma or stop else ""))
-    text = re.sub(r"\bi\b(?=['’ ]|$)", "I", " ".join(parts)).strip(" ,;")
+        written = token.hyphen and place + 1 < len(tokens) and tokens[place + 1].first == token.last + 1
+        text += token.text + ("," if comma or stop else "") + ("-" if written else " ")
+    text = re.sub(r"\bi\b(?=['’ ]|$)", "I", text).strip(" ,;")
     return text[:1].upper() + text[1:]
 
 
@@ -90,7 +120,7 @@ def says_little(tokens: Sequence[Token]) -> bool:
 def question_text(clause: Clause, span: tuple[int, int] | None) -> str:
     """A question as it was asked, with a question mark."""
     first, last = span or (0, len(clause.norm))
-    tokens = list(clause.between(first, last))[: MAX_ITEM_WORDS + 8]
+    tokens = list(without_opening(clause.between(first, last), _OPENING))[: MAX_ITEM_WORDS + 8]
     while len(tokens) > 3 and tokens[0].low in _LEADING:
         tokens = tokens[1:]
     return sentence(tokens).rstrip("?.! ") + "?" if tokens else ""
@@ -105,8 +135,8 @@ def with_antecedent(text: str, antecedent: Sequence[Token]) -> str:
 
 
 def statement_tokens(clause: Clause) -> tuple[Token, ...]:
-    """Words of a decision: all of the clause but what opens and closes a turn."""
-    tokens = list(clause.tokens)
+    """Words of a decision: all of the clause but what opens and closes a turn, and *I suggest* and the like."""
+    tokens = list(without_opening(clause.tokens, _PROPOSING))
     while tokens and (tokens[0].low in _LEADING or tokens[0].low == "then"):
         tokens = tokens[1:]
     while tokens and tokens[-1].low in _CLOSERS:
@@ -122,7 +152,10 @@ def clean(text: str, limit: int = 30) -> str:
     out: list[str] = []
     room = limit
     for said in re.split(r"(?<=[.?!…])\s+", text):
-        tokens = _trim([t for clause in clauses_of(said) for t in clause.tokens])
+        words = [t for clause in clauses_of(said) for t in clause.tokens]
+        if words:
+            words = list(without_opening(without_opening(words, _OPENING), _PROPOSING))
+        tokens = _trim(words)
         if len(tokens) < 4:
             continue
         if len(tokens) > room:

@@ -119,8 +119,6 @@ class RuleEngine:
                     continue
                 if moved and (fresh.claim.kind in ("self", "named", "you") and fresh.support < 0.75):
                     continue
-            if fresh.family == "decision" and _undone(heard, fresh, live):
-                continue
             if fresh.family == "decision" and (taken or (moved and len(fresh.stems) <= 2)):
                 continue
             if not restate(heard, fresh, live):
@@ -247,13 +245,6 @@ def _worth_telling(block: tuple[Telling, ...], context: MeetingContext) -> tuple
         about = [t for t in ranked if words and len(words & t.stems) * 2 >= len(words)]
         kept.update(sorted(about, key=lambda t: -len(words & t.stems))[:2])
     return tuple(sorted(kept, key=lambda t: t.index))
-
-
-def _undone(heard: Heard, fresh: Draft, live: list[Draft]) -> bool:
-    """Whether a decision only says once more that something was taken back (*no party then*)."""
-    if "withdraw" not in heard.signals():
-        return False
-    return any(d.withdrawn and d.stems & fresh.stems for d in live)
 
 
 def _hands_out(draft: Draft) -> bool:

@@ -15,9 +15,18 @@ from operators.compose import (
 )
 from operators.language.dates import DuePhrase
 from operators.language.rules import Hit, piece_named
-from operators.language.text import Clause, Token, stems
+from operators.language.text import Clause, Token, clause_of, stems
 from operators.language.words import words_in
 from operators.understand_hear import Heard, HeardClause
+from operators.understand_matter import (
+    FINAL,
+    GIVES_REASON,
+    just_said,
+    matter_of,
+    names_topic,
+    proposed,
+    said_next,
+)
 from operators.understand_state import Claim, Draft, Due, State, piece_of
 from operators.understand_types import Family
 
@@ -308,7 +317,7 @@ def claim_of(hit: Hit, clause: HeardClause, heard: Heard, state: State) -> Claim
 def _decision(heard: Heard, place: int, state: State) -> Draft | None:
     clause = heard.clauses[place]
     hits = [h for h in clause.hits if h.rule.signal in ("decide", "propose")]
-    if not hits or clause.clause.norm.startswith(_GIVES_REASON):
+    if not hits or clause.clause.norm.startswith(GIVES_REASON):
         return None
     best = max(hits, key=lambda h: h.rule.strength)
     against, guards = guard_weight(clause)
@@ -317,6 +326,8 @@ def _decision(heard: Heard, place: int, state: State) -> Draft | None:
     support = best.rule.strength - against + 0.08 * (len(hits) - 1)
     reasons = [h.rule.name for h in hits] + list(guards)
     sums_up = len(clause.clause.stems) <= 1 or best.rule.name == "final_word"
+    if not clause.clause.stems - FINAL and said_next(heard, place):
+        return None
     if sums_up and place > 0 and len(heard.clauses[place - 1].clause.stems) >= 2:
         clause = heard.clauses[place - 1]
         more = [h for h in clause.hits if h.rule.signal in ("decide", "propose")]
@@ -328,12 +339,18 @@ def _decision(heard: Heard, place: int, state: State) -> Draft | None:
     support += 0.1 * min(2, sum(_agreeing(o, heard) for o in state.recent[-3:]))
     if clause.clause.question_mark or clause.best("ask"):
         support -= 0.2 if clause.clause.question_mark else 0.3
-    tokens = statement_tokens(clause.clause)
-    known = clause.clause.stems
+    topic, matter_clause = proposed(clause.clause) if best.rule.signal == "propose" else ((), clause.clause)
+    tokens = statement_tokens(matter_clause)
+    known = stems(clause_of(tokens).norm) or clause.clause.stems
     text = sentence(tokens)
-    matter, about = _matter(known, heard, state)
+    if not topic and best.rule.signal == "propose" and place > 0:
+        topic = names_topic(heard.clauses[place - 1].clause.tokens)
+    if topic:
+        text = with_antecedent(text, topic)
+        known = known | stems(clause_of(topic).norm)
+    matter, about = matter_of(known, heard, state)
     if matter is None and says_little(tokens):
-        matter, about = _just_said(heard, place, state)
+        matter, about = just_said(heard, place, state)
     pieces = [piece_of(heard.spoken, heard.index, 3.0, _span(tokens))]
     if len(known) < 3 and matter is not None:
         text = with_antecedent(text, about.tokens) if about else text
@@ -367,21 +384,6 @@ def _agreeing(other: Heard, heard: Heard) -> bool:
     return any("settle" in c.signals for c in other.clauses)
 
 
-_GIVES_REASON = ("because ", "if ", "when ", "since ", "as long as ", "unless ")
-
-
-def _just_said(heard: Heard, place: int, state: State) -> tuple[Heard | None, Clause | None]:
-    """The clause right before one that says little itself."""
-    for other, clauses in [
-        (heard, heard.clauses[:place]),
-        *((o, o.clauses) for o in reversed(state.recent[-2:])),
-    ]:
-        for clause in reversed(clauses):
-            if len(clause.clause.stems) >= 2:
-                return other, clause.clause
-    return None, None
-
-
 def settled(heard: Heard, clause: HeardClause, state: State) -> Draft:
     """A plain statement that others firmly agreed with."""
     tokens = statement_tokens(clause.clause)
@@ -400,24 +402,6 @@ def settled(heard: Heard, clause: HeardClause, state: State) -> Draft:
         heard.index,
         ("statement",),
     )
-
-
-def _matter(known: frozenset[str], heard: Heard, state: State) -> tuple[Heard | None, Clause | None]:
-    """The latest earlier clause that brought up what a short decision is about."""
-    for other in reversed(state.recent[-10:]):
-        for clause in reversed(other.clauses):
-            shared = clause.clause.stems & known
-            if (
-                shared
-                and len(clause.clause.stems) >= 2
-                and (clause.signals & {"ask", "propose"} or clause.clause.question_mark)
-            ):
-                return other, clause.clause
-    for other in reversed(state.recent[-8:]):
-        for clause in reversed(other.clauses):
-            if known & clause.clause.stems and len(clause.clause.stems) >= 3:
-                return other, clause.clause
-    return None, None
 
 
 def _question(heard: Heard, place: int, state: State) -> Draft | None:

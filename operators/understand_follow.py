@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import re
+
 from operators.language.text import stems
+from operators.language.words import words_in
 from operators.understand_birth import leads, said_due, settled
-from operators.understand_hear import Heard
+from operators.understand_hear import Heard, HeardClause
+from operators.understand_merge import TIME_STEMS
 from operators.understand_state import Claim, Draft, State, piece
 
 REPLY_REACH = 3
@@ -25,6 +29,7 @@ def follow(heard: Heard, drafts: list[Draft], state: State, look_back: int) -> t
     _agree(heard, drafts, state)
     _approve(heard, drafts)
     _settle(heard, drafts, state)
+    _answer(heard, drafts)
     _unknown(heard, drafts)
     _unowned(heard, drafts)
     return accepted, taken
@@ -203,9 +208,11 @@ def _unknown(heard: Heard, drafts: list[Draft]) -> None:
         draft = drafts[place]
         if heard.index - draft.last_index > (30 if solved else UNKNOWN_REACH):
             continue
-        if draft.family != "question" or (solved and draft.mode != "open") or draft.withdrawn:
+        if draft.family != "question" or (solved and draft.mode != "open") or draft.withdrawn or draft.solved:
             continue
         common = len(draft.stems & said)
+        if not solved and common and _COUNTING.match(draft.text) and _counts(heard):
+            continue
         if not solved and common == 0 and (heard.index - draft.last_index > 3 or not early):
             continue
         value = common * 0.5 + draft.support - 0.06 * (heard.index - draft.last_index)
@@ -221,6 +228,70 @@ def _unknown(heard: Heard, drafts: list[Draft]) -> None:
     else:
         gain = max(h.rule.strength for h in strong) if draft.mode != "open" else 0.15
         drafts[best[1]] = draft.grown(gain, strong[0].rule.name, piece(heard), mode="open")
+
+
+_COUNTING = re.compile(r"(?:so |and |but )?how (?:many|much)\b", re.IGNORECASE)
+_YES_NO = re.compile(r"(?:do|does|did|is|are|was|were|will|has|have|can)\b", re.IGNORECASE)
+_WHO = re.compile(r"who\b", re.IGNORECASE)
+_WHEN = re.compile(r"(?:when|what (?:day|date|time))\b", re.IGNORECASE)
+_NO_ANSWER = frozenset(
+    ("unknown", "ask", "hypothetical", "rhetorical", "joke", "reported", "propose", "need")
+)
+_DOUBT = re.compile(r"\b(?:whether|if|maybe|perhaps|probably|might|could|should|would|hope|think|guess)\b")
+ANSWER_REACH = 60
+
+
+def _counts(heard: Heard) -> bool:
+    words = [w for c in heard.clauses for w in c.clause.norm.split()]
+    return any(w[0].isdigit() or w in _NUMBERS for w in words if w)
+
+
+_NUMBERS = words_in("""
+    two three four five six seven eight nine ten eleven twelve twenty thirty forty fifty hundred none
+""")
+
+
+def _answer(heard: Heard, drafts: list[Draft]) -> None:
+    """A plain statement in the words of an open question answers it, however much later."""
+    for place, draft in enumerate(drafts):
+        age = heard.index - draft.last_index
+        if (
+            draft.family != "question"
+            or draft.mode != "open"
+            or draft.withdrawn
+            or not 0 < age <= ANSWER_REACH
+        ):
+            continue
+        for clause in heard.clauses:
+            if (
+                clause.clause.question_mark
+                or clause.signals & _NO_ANSWER
+                or _DOUBT.search(clause.clause.norm)
+            ):
+                continue
+            asked = draft.stems - TIME_STEMS
+            common = len(asked & clause.clause.stems)
+            if (
+                common < 2
+                or common < (0.66 if common < 3 else 0.6) * len(asked)
+                or not _fits(draft.text, clause, heard)
+            ):
+                continue
+            drafts[place] = draft.grown(0.1, "answered", piece(heard, 2.0), mode="solved", solved=True)
+            break
+
+
+def _fits(question: str, clause: HeardClause, heard: Heard) -> bool:
+    """Whether a statement has the kind of thing that the question asks for."""
+    if _YES_NO.match(question):
+        return True
+    if _WHO.match(question):
+        return bool(clause.signals & {"commit", "assign", "decide"}) or any(
+            t.first in heard.people for t in clause.clause.tokens
+        )
+    if _WHEN.match(question):
+        return bool(clause.dues)
+    return bool(_COUNTING.match(question)) and _counts(heard)
 
 
 def _take_back(heard: Heard, drafts: list[Draft], look_back: int) -> bool:

@@ -18,6 +18,11 @@ _NO_NAMES = words_in("""
     italian spanish portuguese dutch greek god lord saint
 """)
 _ASK_NEXT = re.compile(r"^(?:can|could|would|will) you\b")
+_GOODBYE = re.compile(
+    r"(?<![\w'])(?:(?<!to )(?<!i )(?<!can )(?<!will )(?<!we )see you(?! (?:have|had|are|is))|good ?bye|bye(?: bye)?|"
+    r"(?:have|enjoy) (?:a|your|the) (?:nice |good |great |lovely )*(?:day|weekend|evening|week|holidays?)|"
+    r"^(?:until|till) (?:then|next|tomorrow)[\w ]*$|talk to you (?:soon|next|tomorrow|then|on))\b"
+)
 _GREET = frozenset(
     ("thanks", "thank", "you", "okay", "no", "morning", "sorry", "hi", "hello", "and", "so", "right")
 )
@@ -88,11 +93,17 @@ def _read(spoken: Spoken, roster: Roster, rules: tuple[Rule, ...]) -> _Read:
     heard: list[HeardClause] = []
     for clause in clauses_of(spoken.text, tokens):
         hits = hits_in(clause.norm, rules)
-        dues = due_phrases(clause.norm)
+        dues = _meant_dues(clause.norm)
         heard.append(HeardClause(clause, hits, dues, frozenset()))
     called = _called(tuple(heard), people, spoken.speaker, roster)
     clauses = tuple(_meant(heard, place, bool(called)) for place in range(len(heard)))
     return clauses, people, called
+
+
+def _meant_dues(norm: str) -> tuple[DuePhrase, ...]:
+    """Time phrases of a clause but those of a goodbye (*see you next week*)."""
+    goodbye = _GOODBYE.search(norm)
+    return tuple(d for d in due_phrases(norm) if goodbye is None or d.first < goodbye.start())
 
 
 def _meant(heard: list[HeardClause], place: int, called: bool) -> HeardClause:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from operators.compose import sentence, task_tokens
+from operators.language.rules import rules_of
 from operators.language.text import stems
 from operators.understand_birth import CONTINUES_WITHIN_NS, DUE_BONUS, said_due
 from operators.understand_hear import Heard
@@ -14,14 +15,21 @@ from operators.understand_state import Draft, State, piece
 def restate(heard: Heard, fresh: Draft, drafts: list[Draft]) -> bool:
     """Merge a new draft into an earlier one about the same thing; true if it was merged.
 
-    The last owner and date count; both utterances are evidence.
+    The last owner and date count; both utterances are evidence. A decision that only says once more
+    that something was taken back (*no party then*) is swallowed.
     """
+    undone = fresh.family == "decision" and "withdraw" in heard.signals()
+    if undone and any(d.withdrawn and d.stems & fresh.stems for d in drafts):
+        return True
     for place in range(len(drafts) - 1, -1, -1):
         draft = drafts[place]
         if draft.family != fresh.family or draft.mode == "refused" or draft.withdrawn:
             continue
         both = draft.stems & fresh.stems
         common = shared(draft.stems, fresh.stems) if fresh.family == "action" else len(both - TIME_STEMS)
+        if fresh.family == "decision" and _dated(draft, fresh):
+            drafts[place] = _merged(draft, fresh)
+            return True
         if common == 0:
             continue
         likeness = common / max(1, min(len(draft.stems), len(fresh.stems)))
@@ -40,9 +48,21 @@ def restate(heard: Heard, fresh: Draft, drafts: list[Draft]) -> bool:
     return False
 
 
+def _dated(draft: Draft, fresh: Draft) -> bool:
+    """Whether the date that was proposed just before is now made firm."""
+    proposed = draft.stems & TIME_STEMS
+    near = fresh.first_index - draft.last_index <= 6 and fresh.speaker is not None
+    return (
+        draft.mode == "propose" and fresh.mode == "" and near and bool(proposed) and proposed <= fresh.stems
+    )
+
+
 def _same_owner(draft: Draft, fresh: Draft) -> bool:
     left, right = set(draft.claim.people), set(fresh.claim.people)
     return bool(left & right) or (draft.claim.said != "" and draft.claim.said == fresh.claim.said)
+
+
+_PROPOSES = frozenset(r.name for r in rules_of() if r.signal == "propose")
 
 
 def _merged(draft: Draft, fresh: Draft) -> Draft:
@@ -52,6 +72,8 @@ def _merged(draft: Draft, fresh: Draft) -> Draft:
         if all(p.quote.utterance_id != part.quote.utterance_id for p in evidence):
             evidence = (*evidence, part)
     better = fresh.support > draft.support + 0.05 or (draft.mode == "propose" and fresh.mode == "")
+    if draft.family == "decision" and fresh.mode == "" and _PROPOSES & set(draft.reasons):
+        better = better or len(fresh.stems) >= min(len(draft.stems), 3)
     keep_text = draft.family != "decision" or not better
     claim = fresh.claim if fresh.claim.people or fresh.claim.outside else draft.claim
     if fresh.mode == "request" and draft.mode == "request" and not fresh.claim.people:

@@ -104,6 +104,8 @@ class Token:
     comma: bool
     person: str = ""
     """``@`` for an attendee, ``~`` for a name of somebody else; cues see this instead of the name."""
+    hyphen: bool = False
+    """Written in one with the next word (*twenty-sixth*)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,6 +151,8 @@ def expand(word: str) -> str:
 def stem(word: str) -> str:
     """Crude stem, enough to see that *letters* and *letter*, *hiring* and *hire* are one matter."""
     low = word.lower().replace("’", "'")
+    if low[:1].isdigit():
+        return low.replace(",", "")
     if low.endswith("'s"):
         low = low[:-2]
     for ending in ("ings", "ing", "ies", "ied", "es", "ed", "s", "e", "y"):
@@ -176,7 +180,13 @@ def _raw_tokens(text: str) -> list[Token]:
         if found and gap != " ":
             last = found[-1]
             found[-1] = Token(
-                last.text, last.low, last.first, last.last, bool(_BREAK.search(gap)), "," in gap
+                last.text,
+                last.low,
+                last.first,
+                last.last,
+                bool(_BREAK.search(gap)),
+                "," in gap,
+                hyphen=gap == "-",
             )
         word = match.group()
         found.append(Token(word, word.lower().replace("’", "'"), match.start(), match.end(), False, False))
