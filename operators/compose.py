@@ -12,6 +12,7 @@ from operators.understand_state import State, Telling
 from operators.understand_types import DraftItem, MeetingContext, Quote, SummarySentence
 
 MAX_SUMMARY_WORDS = 160
+MAX_SUMMARY_TASKS = 5
 MAX_ITEM_WORDS = 32
 
 _LEADING = words_in("""
@@ -131,7 +132,20 @@ def with_antecedent(text: str, antecedent: Sequence[Token]) -> str:
     before = sentence(_trim(list(antecedent))[:18])
     if not before:
         return text
-    return f"{before}: {text[:1].lower() + text[1:] if not text.startswith('I ') else text}"
+    return f"{before}: {_inside(text)}"
+
+
+def _inside(text: str) -> str:
+    """A sentence as it goes on after a colon."""
+    word = text.split(" ", 1)[0].rstrip(",.:")
+    kept = word in ("I", "I'll", "I'm") or word.lower() in _CAPITALS or not word[1:].islower()
+    return text if (kept and len(word) > 1) or word == "I" else text[:1].lower() + text[1:]
+
+
+_CAPITALS = words_in("""
+    monday tuesday wednesday thursday friday saturday sunday january february march april may june
+    july august september october november december christmas easter
+""")
 
 
 def statement_tokens(clause: Clause) -> tuple[Token, ...]:
@@ -173,9 +187,10 @@ def clean(text: str, limit: int = 30) -> str:
 def summary(state: State, context: MeetingContext, items: Sequence[DraftItem]) -> tuple[SummarySentence, ...]:
     """What the meeting was about, in its own words, at most 160 words.
 
-    Decisions first, then for each key topic (or item of the agenda) that was discussed and is not
-    yet mentioned the best sentence said about it, then what else weighs most. What was taken back
-    is left out. Empty only when nothing was said (or all of it was taken back).
+    Decisions first, then who does what, then for each key topic (or item of the agenda) that was
+    discussed and is not yet mentioned the best sentence said about it, then what else weighs most.
+    What was taken back is left out, and so is what an item was made of. Empty only when nothing was
+    said (or all of it was taken back).
     """
     out: list[SummarySentence] = []
     used: set[str] = set()
@@ -196,6 +211,13 @@ def summary(state: State, context: MeetingContext, items: Sequence[DraftItem]) -
     topics = [stems(t.lower()) for t in (context.key_topics or context.agenda)]
     for item in sorted(settled, key=lambda i: -i.confidence)[:5]:
         add(item.text.rstrip(".") + ".", item.evidence[:3])
+    tasks = [i for i in items if i.kind == "action_item" and not i.withdrawn]
+    for item in sorted(tasks, key=lambda i: -i.confidence)[:MAX_SUMMARY_TASKS]:
+        if room > MAX_SUMMARY_WORDS // 2:
+            add(_task_sentence(item), item.evidence)
+    shown = {q.utterance_id for s in out for q in s.evidence}
+    shown |= {i.evidence[0].utterance_id for i in items if i.kind in ("open_question", "answered_question")}
+    told = len(out)
     for topic in topics:
         if not topic or any(len(topic & stems(s.text.lower())) * 2 >= len(topic) for s in out):
             continue
@@ -207,13 +229,23 @@ def summary(state: State, context: MeetingContext, items: Sequence[DraftItem]) -
         for stem_ in telling.stems:
             frequency[stem_] = frequency.get(stem_, 0) + 1
     for telling in sorted(said, key=lambda t: (-_weight(t, frequency), t.index)):
-        if len(out) >= max(4, len(settled) + len(topics)):
+        if len(out) >= max(4, told + 2, len(settled) + len(topics)):
             break
-        add(clean(telling.text, 26), (telling.quote,))
+        if telling.quote.utterance_id in shown or (out and len(telling.stems) < 3):
+            continue
+        text = clean(telling.text, 26)
+        if not out or len(text.split()) > 4:
+            add(text, (telling.quote,))
     if not out and said:
         add(clean(said[0].text, 26), (said[0].quote,))
     place = {t.quote.utterance_id: t.index for t in said}
     return tuple(sorted(out, key=lambda s: place.get(s.evidence[0].utterance_id, -1)) if not settled else out)
+
+
+def _task_sentence(item: DraftItem) -> str:
+    """Who does what, and by when in the words that were said."""
+    when = f" ({item.due_text})" if item.due_text and item.due_text not in item.text else ""
+    return f"{item.owner or 'To do'}: {_inside(item.text).rstrip('.')}{when}."
 
 
 def _about(topic: frozenset[str], telling: Telling) -> int:

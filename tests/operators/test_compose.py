@@ -86,3 +86,73 @@ def test_clean_drops_fillers_and_keeps_whole_sentences() -> None:
     assert clean("Um, right. So the, the boiler is, er, twelve years old. And it leaks a lot.", 12) == (
         "The boiler is, twelve years old. It leaks a lot."
     )
+
+
+@pytest.mark.parametrize(
+    ("said", "text"),
+    [
+        ("I suggest two thousand euros for the new stage curtain.", "Two thousand euros for the new stage curtain"),
+        ("Hardly anybody reads it, I think we should stop the newsletter.", "We should stop the newsletter"),
+        ("Then the rehearsal, I suggest Monday, June twenty-second.", None),
+        ("Then our next rehearsal, I suggest Monday, June twenty-second.", "Our next rehearsal: Monday, June twenty-second"),
+        ("Okay, then it's decided, we sell the old piano.", "We sell the old piano"),
+        ("Let's paint the hall green.", "Paint the hall green"),
+    ],
+)  # fmt: skip
+def test_decision_text_is_the_matter_without_its_opening(said: str, text: str | None) -> None:
+    _, items = read(("Anna", said), ("Tunde", "Yes, that works for me."), ("Ilse", "Fine with me."))
+    found = [i.text for i in items if i.kind == "decision"]
+    assert len(found) == 1 and text in (None, found[0]), found
+
+
+@pytest.mark.parametrize(
+    ("said", "text"),
+    [
+        ("Sorry to interrupt, the test of the pump is finished.", "The test of the pump is finished."),
+        ("I have a question, who will answer the phone in May?", "Who will answer the phone in May?"),
+        ("I suggest four thousand euros for the twenty-sixth.", "Four thousand euros for the twenty-sixth."),
+        ("I think so too.", "I think so too."),
+    ],
+)
+def test_clean_drops_what_only_asks_for_the_floor(said: str, text: str) -> None:
+    assert clean(said) == text
+
+
+def test_summary_names_who_does_what_and_not_the_question_once_more() -> None:
+    state, items = read(
+        ("Anna", "Tunde, can you print the new rota by Friday?"),
+        ("Tunde", "Sure, I will."),
+        ("Ilse", "Who repairs the broken lift in the east wing."),
+        ("Anna", "I don't know, that stays open."),
+    )
+    lines = [s.text for s in summary(state, CONTEXT, items)]
+    assert "Tunde: print the new rota (by Friday)." in lines
+
+
+def test_a_goodbye_sets_no_date() -> None:
+    _, items = read(
+        ("Anna", "Tunde, please order two new chairs."),
+        ("Tunde", "Okay, I will."),
+        ("Anna", "Thank you all, see you next week."),
+    )
+    assert [(i.text, i.due_text) for i in items] == [("Order two new chairs", None)]
+
+
+def test_refused_help_is_no_action_and_what_follows_is() -> None:
+    _, items = read(
+        ("Ilse", "Tunde, should I help you with the leaflet?"),
+        ("Tunde", "No thanks, that's not necessary, I'll send the first draft to Anna tomorrow."),
+    )
+    assert [(i.kind, i.text, i.owner, i.due_text) for i in items] == [
+        ("action_item", "Send the first draft to Anna", "Tunde", "tomorrow")
+    ]
+
+
+def test_a_question_answered_later_is_answered_only_by_what_it_asks_for() -> None:
+    asked = (("Anna", "Does the new pump run with the old pipes?"), ("Tunde", "I can't say yet."))
+    late = ("Tunde", "The test is over, the new pump runs with the old pipes.")
+    doubt = ("Tunde", "Maybe the new pump runs with the old pipes.")
+    assert [i.kind for i in read(*asked, late)[1]] == ["answered_question"]
+    assert [i.kind for i in read(*asked, doubt)[1]] == ["open_question"]
+    who = (("Anna", "Who will water the plants in August?"), ("Tunde", "No idea."))
+    assert [i.kind for i in read(*who, ("Ilse", "The plants need water in August."))[1]] == ["open_question"]
