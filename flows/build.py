@@ -2,6 +2,7 @@
 
 import atexit
 import sys
+import tempfile
 from collections.abc import Callable
 from importlib.metadata import PackageNotFoundError, version
 
@@ -99,12 +100,24 @@ def write(step_id: str, up: KeyedStream[tuple[int, Outgoing]], settings: Setting
     op.output(step_id, bare, ShardSink(settings.link(), source))
 
 
+def _check_state(settings: Settings) -> None:
+    try:
+        settings.state_dir.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=settings.state_dir):
+            pass
+    except OSError as error:
+        raise SettingsProblem(
+            f"MINUTED_STATE_DIR {settings.state_dir} cannot be written ({error.strerror})"
+        ) from error
+
+
 def build(
     name: str, *parts: tuple[str, Callable[[Dataflow, Settings], KeyedStream[tuple[int, Outgoing]]]]
 ) -> Dataflow:
     """One dataflow of the given halves; ends the process with exit code 2 and one line where it cannot run."""
     try:
         settings = load_settings()
+        _check_state(settings)
         check_topics(settings.link(), f"flows.{name}", TOPICS)
         flow = Dataflow(name)
         for source, add in parts:

@@ -37,6 +37,10 @@ Brokers = Annotated[
 ]
 
 
+PATIENCE_S = 30.0
+"""How long commands wait for a broker that does not answer."""
+
+
 class UserProblem(Exception):
     """Wrong input or settings; the message is one line."""
 
@@ -166,7 +170,9 @@ def publish(
         )
     stop = threading.Event()
     with _progress("publishing") as tell:
-        report = Publisher(settings.bootstrap_servers, settings.link().names).publish(
+        report = Publisher(
+            settings.bootstrap_servers, settings.link().names, unreachable_after_s=PATIENCE_S
+        ).publish(
             room, speed=_speed(speed), keep_open=keep_open, stop=stop, progress=tell,
             only=frozenset({Modality.TRANSCRIPT}) if transcript_only else None,
         )  # fmt: skip
@@ -223,7 +229,9 @@ def watch(
 
     settings = _settings(brokers)
     link = settings.link()
-    watch_topics(link.bootstrap, link.names, _meeting_id(meeting), link.overrides, lambda: False, until_final)
+    watch_topics(
+        link.bootstrap, link.names, _meeting_id(meeting), link.overrides, lambda: False, until_final, wait_s=PATIENCE_S
+    )  # fmt: skip
 
 
 @app.command()
@@ -296,8 +304,8 @@ def topics_create(
     from operators.kafka_link import check_topics, create_topics, differing_settings
 
     link = _settings(brokers).link()
-    made = create_topics(link, replication=replication)
-    check_topics(link, "minuted topics", TOPICS, wait_s=30.0)
+    made = create_topics(link, replication=replication, wait_s=PATIENCE_S)
+    check_topics(link, "minuted topics", TOPICS, wait_s=PATIENCE_S)
     for line in differing_settings(link):
         print(f"minuted: {line}", file=sys.stderr)
     print(f"created {len(made)} topics" if made else "all topics were there")
@@ -324,12 +332,24 @@ def _problems() -> tuple[type[Exception], ...]:
     )
 
 
+def _misused(error: typer.TyperException) -> str:
+    """One line about an option or argument that is wrong or missing."""
+    said = error.format_message() if hasattr(error, "format_message") else str(error)
+    context: typer.Context | None = getattr(error, "ctx", None)
+    command = context.command_path if context is not None else "minuted"
+    return f"{' '.join(said.split()).rstrip('.')}; `{command} --help` shows what there is"
+
+
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
     """Entry point; turns every outcome into an exit code and at most one line."""
     try:
-        app(args=arguments, standalone_mode=True)
-    except KeyboardInterrupt:
+        code = app(args=arguments, prog_name="minuted", standalone_mode=False)
+    except (KeyboardInterrupt, typer.Abort):
         sys.exit(130)
+    except typer.TyperException as error:
+        if type(error).__name__ != "NoArgsIsHelpError":  # then the help has been shown
+            print(f"minuted: {_misused(error)}", file=sys.stderr)
+        sys.exit(2)
     except Exception as error:
         if isinstance(error, _problems()):
             print(f"minuted: {' '.join(str(error).split())}", file=sys.stderr)
@@ -338,7 +358,7 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
             print(f"minuted: {error}", file=sys.stderr)
             sys.exit(1)
         raise
-    sys.exit(0)
+    sys.exit(code if isinstance(code, int) else 0)
 
 
 if __name__ == "__main__":

@@ -74,17 +74,17 @@ def _run_on_terminal(
 
 
 def topic_poll(
-    link: BrokerLink, *, from_beginning: bool, meeting_id: str | None = None
+    link: BrokerLink, *, from_beginning: bool, meeting_id: str | None = None, wait_s: float = 30.0
 ) -> tuple[Poll, Callable[[], None]]:
     """A poll over the watched topics, and what closes it.
 
     With a meeting id only its partition is read. The broker may go away and come back.
 
     Raises:
-        BrokerUnreachable: no broker answered within half a minute.
+        BrokerUnreachable: no broker answered within ``wait_s``.
         TopicProblem: topics are missing or have another number of partitions.
     """
-    check_topics(link, "minuted watch", WATCHED, wait_s=30.0)
+    check_topics(link, "minuted watch", WATCHED, wait_s=wait_s)
     names = link.names
     partitions = range(names.shards) if meeting_id is None else (names.partition(meeting_id),)
     start = OFFSET_BEGINNING if from_beginning else OFFSET_END
@@ -110,6 +110,8 @@ def watch(
     stop: Callable[[], bool],
     until_final: bool,
     console: Console | None = None,
+    *,
+    wait_s: float = 30.0,
 ) -> None:
     """Show a meeting live: from its beginning where its id is given, else what comes from now on.
 
@@ -117,7 +119,9 @@ def watch(
         BrokerUnreachable, TopicProblem: as :func:`topic_poll`.
     """
     link = BrokerLink(bootstrap, names, client_overrides)
-    poll, close = topic_poll(link, from_beginning=meeting_id is not None, meeting_id=meeting_id)
+    poll, close = topic_poll(
+        link, from_beginning=meeting_id is not None, meeting_id=meeting_id, wait_s=wait_s
+    )
     try:
         run_view(LiveView(meeting_id), poll, console or Console(), stop=stop, until_final=until_final)
     finally:

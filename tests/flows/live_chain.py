@@ -243,7 +243,9 @@ class Chain:
             event = read_event(message.value)
             identity = (event.generation, event.revision)
             before = values.setdefault(identity, message.value)
-            assert before == message.value, f"revision {identity} was contradicted:\n{before!r}\n{message.value!r}"
+            assert before == message.value, (
+                f"revision {identity} was contradicted:\n{before!r}\n{message.value!r}"
+            )
             fold.apply(event)
         known, document = fold.meetings[meeting_id], documents()[-1]
         assert known.missing == ()

@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from threading import Thread
 from typing import Any
@@ -12,7 +13,7 @@ from typing import Any
 import pytest
 from bytewax.recovery import init_db_dir
 
-from contracts.topics import MINUTES, TIMELINE
+from contracts.topics import MINUTES, TIMELINE, Topic
 from devices.inputs import open_inputs
 from flows.brokers import free_port, guarded_command
 from flows.installation import ROOT, Installation
@@ -26,6 +27,10 @@ SETTINGS = {"MINUTED_PARTIALS": "false"}
 def expected(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     folder = meeting_folder(tmp_path_factory.mktemp("files") / "room", "m")
     return by_files(open_inputs([folder]))
+
+
+def _more_than(chain: Chain, topic: Topic, count: int) -> bool:
+    return len(chain.reader.of(topic)) >= count
 
 
 def test_kills_in_mid_meeting_change_nothing(tmp_path: Path, expected: dict[str, Any]) -> None:
@@ -43,9 +48,7 @@ def test_kills_in_mid_meeting_change_nothing(tmp_path: Path, expected: dict[str,
         for killed, topic, more in (("perceive", TIMELINE, 8), ("minutes", MINUTES, 3), ("both", MINUTES, 1)):
             before = len(chain.reader.of(topic))
             seen = before + (0 if all(chain.ended(name) for name in names) else more)
-            chain.wait(
-                lambda t=topic, n=seen: len(chain.reader.of(t)) >= n, f"{seen} messages on {topic.name}"
-            )  # type: ignore[misc]
+            chain.wait(partial(_more_than, chain, topic, seen), f"{seen} messages on {topic.name}")
             flows = [flow for name, flow in installation.flows.items() if killed in (name, "both")]
             for flow in flows:
                 flow.kill()
