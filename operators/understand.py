@@ -90,11 +90,15 @@ class RuleEngine:
         if spoken.speaker:
             shares[spoken.speaker] = shares.get(spoken.speaker, 0) + heard.words
         told, block = self._told(state, heard)
+        first = spoken.start_ns if state.count == 0 else min(state.first_ns, spoken.start_ns)
+        last = max(state.last_ns, spoken.end_ns)
+        became_long = state.long_from is None and last - first > LONG_MEETING_NS
         return replace(
             state,
             count=state.count + 1,
-            first_ns=spoken.start_ns if state.count == 0 else min(state.first_ns, spoken.start_ns),
-            last_ns=max(state.last_ns, spoken.end_ns),
+            first_ns=first,
+            last_ns=last,
+            long_from=state.count if became_long else state.long_from,
             recent=(*state.recent[-self.settings.look_back :], heard.remembered()),
             drafts=(*kept, *live),
             told=told,
@@ -153,8 +157,26 @@ class RuleEngine:
             return state
         best = _worth_telling(state.block, state.context)
         handed = [d.first_index for d in state.drafts if _hands_out(d)]
-        drafts = tuple(self._weighed(d, state, handed) for d in state.drafts)
+        drafts = tuple(self._kept(d, self._weighed(d, state, handed), state) for d in state.drafts)
         return replace(state, told=(*state.told, *best), block=(), drafts=drafts, finished=True)
+
+    def _kept(self, before: Draft, after: Draft, state: State) -> Draft:
+        """A decision that stood until now stays: where it was said takes nothing out of the minutes.
+
+        Work said early in a long meeting without a date can still drop out; it is seldom meant.
+        """
+        least = self._threshold(before.family)
+        sure = before.family != "action"
+        if sure and self._borne_out(before, state) and after.support < least:
+            return replace(after, support=least)
+        return after
+
+    def _borne_out(self, draft: Draft, state: State) -> bool:
+        """Whether enough speaks for an item; for work without a date, more once a meeting has got long."""
+        undated = draft.family == "action" and draft.due is None and draft.claim.kind in ("self", "you")
+        late = not state.finished and state.long_from is not None and draft.first_index >= state.long_from
+        more = (0.3 if draft.claim.kind == "you" else 0.2) if undated and late else 0.0
+        return draft.support >= self._threshold(draft.family) + more
 
     def _weighed(self, draft: Draft, state: State, handed: list[int]) -> Draft:
         """Work is handed out at the end of a meeting; its beginning tells what is known already."""
@@ -184,7 +206,7 @@ class RuleEngine:
         out = [
             self._known_item(d, state)
             for d in state.drafts
-            if d.support >= self._threshold(d.family)
+            if self._borne_out(d, state)
             and d.mode not in ("offer", "refused")
             and (d.family != "question" or d.mode in ("open", "solved"))
         ]

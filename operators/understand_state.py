@@ -108,6 +108,8 @@ class State:
     block: tuple[Telling, ...] = ()
     shares: dict[str, int] = field(default_factory=dict)
     finished: bool = False
+    long_from: int | None = None
+    """Index of the utterance with which the meeting became a long one; None before."""
 
 
 def piece_of(spoken: Spoken, index: int, weight: float, span: tuple[int, int] | None = None) -> Piece:

@@ -225,3 +225,16 @@ def test_nothing_said_gives_nothing() -> None:
     state = ENGINE.finish(ENGINE.start(CONTEXT))
     assert ENGINE.items(state) == ()
     assert summary(state, CONTEXT, ()) == ()
+
+
+def test_a_decision_of_a_long_meeting_does_not_vanish_at_its_end() -> None:
+    minute = 60_000_000_000
+    said = [("Anna", "Okay, we keep the old roof."), ("Ben", "Agreed, fine by me.")]
+    said += [("Mei", "The roof was wet again in the morning.")] * 20
+    state = ENGINE.start(CONTEXT)
+    for number, (speaker, text) in enumerate(said):
+        state = ENGINE.step(
+            state, Spoken(f"u{number}", number * minute, number * minute + 10**9, speaker, text)
+        )
+    before = {i.id for i in ENGINE.items(state) if i.kind == "decision"}
+    assert before and before <= {i.id for i in ENGINE.items(ENGINE.finish(state))}
