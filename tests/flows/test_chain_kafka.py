@@ -49,6 +49,7 @@ def test_a_topic_that_was_set_up_otherwise_is_told(link: BrokerLink) -> None:
     assert set(differing_settings(other)) == {
         f"{name}: cleanup.policy is delete, the contract says compact",
         f"{name}: retention.ms is 1000, the contract says -1",
+        f"{name}: max.message.bytes is 1048588, the contract says {CONTROL.max_message_bytes}",
         f"{name}: message.timestamp.type is CreateTime, the contract says LogAppendTime",
     }
 
