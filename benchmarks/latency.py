@@ -26,7 +26,7 @@ from .rooms import SAMPLE, Played, meeting_ids, sound_room, spoken_room
 from .watching import Recorder, play
 
 _STAGGER_S: Final = 1.0
-_AFTER_END_S: Final = 60.0
+_AFTER_END_S: Final = 180.0
 _LOOP_MESSAGES: Final = 200
 _LOOP_EVERY_S: Final = 0.02
 

@@ -27,7 +27,7 @@ from .rooms import SAMPLE, invented_talk
 from .talk import Sender, lines_of
 from .watching import Recorder, play
 
-_UTTERANCE_S: Final = 3.2
+_UTTERANCE_S: Final = 4.5
 """About what one invented utterance lasts with the pause behind it."""
 _WARM_SHARE: Final = 0.1
 _PATIENCE_S: Final = 300.0
