@@ -17,7 +17,7 @@ import cv2
 import numpy as np
 from bytewax.operators import KeyedStream
 
-from contracts.messages import ALL_MEETINGS, DeadLetter, PartialText
+from contracts.messages import ALL_MEETINGS, Control, DeadLetter, PartialText
 from contracts.packet import Modality, Packet, encode
 from contracts.timeline import AnyRecord, ClockRecord, NoticeRecord
 from contracts.topics import AUDIO, DEADLETTER, PARTIALS, TIMELINE, VIDEO
@@ -39,6 +39,7 @@ from .store import StepStore, Stores
 
 _PREFIX: Final = b"meeting/"
 _OFFSET: Final = b"log-offset"
+_GLOBAL: Final = b"global"
 _COLLECT_EVERY_S: Final = 0.002
 _IDLE_STEP_S: Final = 1.0
 """Most that one report of having caught up adds to a silence; they come four times a second."""
@@ -203,7 +204,8 @@ class Perceive:
         self._run = run()
         self._meetings: dict[str, MeetingPerception] = {}
         self._decided: dict[str, list[AnyRecord]] = {}
-        self._global: list[Timed] = []
+        self._global: dict[tuple[str, str], Timed] = {}
+        """What holds for all meetings, the newest of each subject: also for those that open later."""
         self._touched: set[str] = set()
         self._traces: dict[str, str] = {}
         self._caught_up_at_s: float | None = None
@@ -216,6 +218,9 @@ class Perceive:
         from_offset = 0 if saved is None else int.from_bytes(saved, "big")
         for record in self._journal.fence(self._shard, self._run, from_offset):
             self._decided.setdefault(record.meeting_id, []).append(record)
+        known = store.get(_GLOBAL)
+        if known is not None:
+            self._global = pickle.loads(known)
         for _, value in store.scan(_PREFIX):
             meeting_id, raw = pickle.loads(value)
             meeting = MeetingPerception.from_state(
@@ -232,6 +237,7 @@ class Perceive:
                 _PREFIX + meeting_id.encode(), pickle.dumps((meeting_id, self._meetings[meeting_id].state()))
             )
         self._touched.clear()
+        store.put(_GLOBAL, pickle.dumps(self._global))
 
     def on_batch(self, values: list[ClockOutput | Outgoing]) -> list[Outgoing]:
         out = self._take_up()
@@ -281,7 +287,9 @@ class Perceive:
     def _arrival(self, timed: Timed) -> list[Outgoing]:
         arrival = timed.arrival
         if arrival.meeting_id == ALL_MEETINGS:
-            self._global.append(timed)
+            body = arrival.body
+            if isinstance(body, Control):
+                self._global[body.type, body.subject] = timed
             targets = [m for m in self._meetings.values() if not m.ended]
             return [o for m in targets for o in self._handle(m.meeting_id, m.feed(timed, self._idle_s))]
         if arrival.traceparent is not None:
@@ -310,6 +318,8 @@ class Perceive:
             meeting = MeetingPerception(self._settings, meeting_id, self._voice, live=self._live)
             meeting.decide(self._decided.pop(meeting_id, ()))
             self._meetings[meeting_id] = meeting
+            for timed in self._global.values():
+                self._resumed.append((meeting_id, meeting.feed(timed, self._idle_s)))
         return meeting
 
     def _take_up(self) -> list[Outgoing]:

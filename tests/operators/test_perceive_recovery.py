@@ -12,9 +12,10 @@ from typing import Any
 
 import pytest
 
+from contracts.messages import Calibration, MeetingStarted
 from contracts.minutes import Versions
 from contracts.packet import Packet, encode
-from contracts.timeline import TIMELINE_RECORD, AnyRecord, Fence
+from contracts.timeline import TIMELINE_RECORD, AnyRecord, ControlRecord, Fence
 from contracts.topics import AUDIO, CONTROL, MINUTES, TIMELINE, TopicNames
 from devices.inputs import open_inputs
 from devices.streams import merged
@@ -210,3 +211,18 @@ def test_without_reading_back_the_log_it_would(tmp_path: Path, uncut: MemoryLog)
     cut = play(tmp_path, kill=True, read_back=False)
     assert decided(cut) != decided(uncut)
     assert revisions(cut) != revisions(uncut)
+
+
+def test_what_holds_for_all_meetings_reaches_those_that_open_later_and_survives(tmp_path: Path) -> None:
+    log = MemoryLog()
+    process = Process(tmp_path, log, "Anna", 1, None)
+    calibration = Calibration(meeting_id="*", device="mic-1", offset_ns=5, uncertainty_ns=7)
+    process.feed(Received(CONTROL.name, 0, 0, 10**18, True, calibration.to_bytes()))
+    markers = process.save()
+    process.kill()
+    process = Process(tmp_path, log, "Anna", 2, markers)
+    process.feed(Received(CONTROL.name, 0, 1, 10**18, True, MeetingStarted(meeting_id="late").to_bytes()))
+    process.wait(0.5)
+    process.kill()
+    told = [r.control for r in decided(log) if isinstance(r, ControlRecord) and r.meeting_id == "late"]
+    assert {c.type for c in told} == {"calibration", "meeting_started"}
