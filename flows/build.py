@@ -14,7 +14,8 @@ from contracts.minutes import SCHEMA, Versions
 from contracts.topics import DEVICE_TOPICS, TIMELINE, TOPICS
 from models.speech_recogniser import ModelError, RecogniserSettings, SpeechRecogniser
 from models.voice_activity import VoiceActivity
-from operators.align import AlignSettings, align
+from operators.align import AlignSettings
+from operators.align_step import align
 from operators.clock import ClockSettings, clock
 from operators.deliver_step import deliver, verify
 from operators.draft import understand

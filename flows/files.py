@@ -17,7 +17,8 @@ from contracts.topics import AUDIO, CONTROL, OCR, TIMELINE, TRANSCRIPT, VIDEO, T
 from devices.inputs import Room
 from devices.streams import StreamMessage, merged
 from models.voice_activity import VoiceActivity
-from operators.align import Align, AlignSettings, Ended
+from operators.align import AlignSettings, Ended
+from operators.align_step import Align
 from operators.clock import Clock, ClockSettings
 from operators.deliver_step import Deliver, judge
 from operators.draft import Drafting

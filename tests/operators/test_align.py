@@ -30,7 +30,8 @@ from contracts.timeline import (
     StreamRecord,
     UtteranceRecord,
 )
-from operators.align import Align, Aligned, AlignSettings, Corrected, Ended, Heard, Purged, Settled, Unheard
+from operators.align import Aligned, AlignSettings, Corrected, Ended, Heard, Purged, Settled, Unheard
+from operators.align_step import Align
 from operators.source import Received
 from operators.store import Stores
 

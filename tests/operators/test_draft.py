@@ -25,7 +25,8 @@ from contracts.timeline import (
 )
 from contracts.topics import MINUTES, STATE
 from flows.files import MinutesOfLog
-from operators.align import Align, Aligned, AlignSettings, Ended
+from operators.align import Aligned, AlignSettings, Ended
+from operators.align_step import Align
 from operators.draft import Decided, Drafted, Drafting
 from operators.store import Stores
 from operators.understand import RuleEngine

@@ -4,7 +4,8 @@ from contracts.messages import MeetingStarted
 from contracts.minutes import Versions
 from contracts.timeline import ControlRecord, EndedRecord, UtteranceRecord
 from contracts.topics import DEADLETTER, MINUTES
-from operators.align import Align, AlignSettings
+from operators.align import AlignSettings
+from operators.align_step import Align
 from operators.deliver_step import Deliver, judge
 from operators.draft import Drafting
 from operators.sink import Outgoing
