@@ -294,35 +294,35 @@ def _fits(question: str, clause: HeardClause, heard: Heard) -> bool:
     return bool(_COUNTING.match(question)) and _counts(heard)
 
 
+_OWN_WITHDRAWAL = frozenset(("i_will_not_after_all", "take_me_off", "away_that_day"))
+_NAMES_ITS_THING = frozenset(("then_no_x", "that_is_off", "forget_the_x", "drop_the_x", "cannot_do_the_x_then"))
+_ABOUT_DECISIONS = frozenset(("back_to_the_old",))
+_PLAIN = frozenset(("scratch_that", "let_us_not", "drop_it", "changed_my_mind", "not_needed_any_more", "not_after_all"))
+_NEW_MATTER = frozenset(("commit", "promise", "decide", "assign", "correct"))
+ANYONE_REACH = 4
+"""Turns after which a bare *scratch that* by somebody else no longer means an item."""
+
+
 def _take_back(heard: Heard, drafts: list[Draft], look_back: int) -> bool:
     hits = [(c, h) for c in heard.clauses for h in c.hits if h.rule.signal == "withdraw"]
     if not hits or any("unknown" in c.signals for c, _ in hits):
         return False
     said = frozenset().union(*(c.clause.stems for c in heard.clauses))
-    names = {h.rule.name for _, h in hits}
-    own = names <= {"i_will_not_after_all", "take_me_off"}
-    needs_words = names <= {"then_no_x", "that_is_off", "forget_the_x"}
+    names = frozenset(h.rule.name for _, h in hits)
+    if names == {"away_that_day"} and not _NEW_MATTER.isdisjoint(heard.signals()):
+        return False
+    just_done = any(d.withdrawn and heard.index - d.last_index <= 2 for d in drafts)
     best: tuple[float, int] | None = None
     for place in range(len(drafts) - 1, -1, -1):
-        draft = drafts[place]
-        if draft.family == "question" or draft.withdrawn or draft.mode == "refused":
-            continue
-        age = heard.index - draft.last_index
-        timed = stems(draft.due.phrase.words) if draft.due else frozenset()
-        common = len((draft.stems | timed) & said)
-        mine = draft.speaker == heard.spoken.speaker
-        if draft.support < 0.3 or (own and not mine and not common):
-            continue
-        if common == 0 and (needs_words or age > (4 if names == {"i_will_not_after_all"} else look_back)):
-            continue
-        value = 1.0 * common + (0.8 if mine else 0.0) + min(draft.support, 1.0) * 0.5 - age * 0.06
-        if own and (
-            draft.claim.kind not in ("self", "you") or heard.spoken.speaker not in draft.claim.people
-        ):
-            continue
-        if best is None or value > best[0]:
+        value = _taken_back_value(heard, drafts[place], names, said, look_back, just_done)
+        if value is not None and (best is None or value > best[0]):
             best = (value, place)
-    if best is None or best[0] <= 0.4:
+    if best is None:
+        return False
+    near = heard.index - drafts[best[1]].last_index <= ANYONE_REACH and names <= _PLAIN
+    if near and "past" in heard.signals() and "not_needed_any_more" not in names:
+        near = False  # *I have paid it, so that is off the list* is about something else
+    if best[0] <= (0.2 if near else 0.4):
         return False
     target = drafts[best[1]]
     spots = {p.quote.utterance_id for p in target.evidence if p.weight >= 2}
@@ -335,3 +335,30 @@ def _take_back(heard: Heard, drafts: list[Draft], look_back: int) -> bool:
         ):
             drafts[place] = draft.grown(0.0, hits[0][1].rule.name, piece(heard, 2.0), withdrawn=True)
     return True
+
+
+def _taken_back_value(
+    heard: Heard, draft: Draft, names: frozenset[str], said: frozenset[str], look_back: int, just_done: bool
+) -> float | None:
+    """How well a draft fits as what is taken back; None if it cannot be."""
+    if draft.family == "question" or draft.withdrawn or draft.mode == "refused" or draft.support < 0.3:
+        return None
+    own = names <= _OWN_WITHDRAWAL
+    if own and (draft.claim.kind not in ("self", "you", "named") or not _owns(heard, draft)):
+        return None
+    if names <= _ABOUT_DECISIONS and draft.family != "decision":
+        return None
+    age = heard.index - draft.last_index
+    timed = stems(draft.due.phrase.words) if draft.due else frozenset()
+    common = len((draft.stems | timed) & said)
+    mine = draft.speaker == heard.spoken.speaker or (own and _owns(heard, draft))
+    reach = ANYONE_REACH if names <= {"i_will_not_after_all", "away_that_day", "back_to_the_old"} else look_back
+    if common == 0 and (names <= _NAMES_ITS_THING or age > reach):
+        return None
+    if common == 0 and not mine and just_done:
+        return None  # *never mind* to somebody who has just taken something back
+    return common + (0.8 if mine else 0.0) + min(draft.support, 1.0) * 0.5 - age * 0.06
+
+
+def _owns(heard: Heard, draft: Draft) -> bool:
+    return heard.spoken.speaker in draft.claim.people
