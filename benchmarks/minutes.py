@@ -26,6 +26,8 @@ from operators.understand import (
     SummarySentence,
 )
 
+from .report import print_report
+
 ROLES = {
     "PM": "project manager",
     "ME": "marketing expert",
@@ -216,9 +218,7 @@ def main(arguments: list[str] | None = None) -> int:
     if research:
         args.predictions_out.write_text("\n".join(lines) + "\n", encoding="utf-8")
     rate = counts["utterances"] / seconds if seconds else 0.0
-    print(
-        json.dumps({"benchmark": "minutes", "seed": args.seed, **counts, "utterances_per_s": round(rate, 1)})
-    )
+    print_report("minutes", args.seed, {**counts, "utterances_per_s": round(rate, 1)})
     return 0
 
 
