@@ -294,11 +294,17 @@ def _fits(question: str, clause: HeardClause, heard: Heard) -> bool:
     return bool(_COUNTING.match(question)) and _counts(heard)
 
 
-_OWN_WITHDRAWAL = frozenset(("i_will_not_after_all", "take_me_off", "away_that_day"))
-_NAMES_ITS_THING = frozenset(("then_no_x", "that_is_off", "forget_the_x", "drop_the_x", "cannot_do_the_x_then"))
+_OWN_WITHDRAWAL = frozenset(("i_will_not_after_all", "take_me_off", "away_that_day", "backing_out"))
+_NAMES_ITS_THING = frozenset(
+    ("then_no_x", "that_is_off", "forget_the_x", "drop_the_x", "cannot_do_the_x_then", "the_x_is_out")
+)
 _ABOUT_DECISIONS = frozenset(("back_to_the_old",))
-_PLAIN = frozenset(("scratch_that", "let_us_not", "drop_it", "changed_my_mind", "not_needed_any_more", "not_after_all"))
-_NEW_MATTER = frozenset(("commit", "promise", "decide", "assign", "correct"))
+_PLAIN = frozenset(
+    ("scratch_that", "let_us_not", "drop_it", "changed_my_mind", "not_needed_any_more", "not_after_all")
+)
+_NEW_MATTER = frozenset(("commit", "promise", "decide", "assign"))
+_LIGHT = stems("come get give go look make pay put run set take want")
+"""Verbs that are in too many tasks to say alone which one is meant."""
 ANYONE_REACH = 4
 """Turns after which a bare *scratch that* by somebody else no longer means an item."""
 
@@ -309,7 +315,8 @@ def _take_back(heard: Heard, drafts: list[Draft], look_back: int) -> bool:
         return False
     said = frozenset().union(*(c.clause.stems for c in heard.clauses))
     names = frozenset(h.rule.name for _, h in hits)
-    if names == {"away_that_day"} and not _NEW_MATTER.isdisjoint(heard.signals()):
+    moved = any(h.rule.name == "make_it_another_day" for c in heard.clauses for h in c.hits)
+    if names == {"away_that_day"} and (moved or not _NEW_MATTER.isdisjoint(heard.signals())):
         return False
     just_done = any(d.withdrawn and heard.index - d.last_index <= 2 for d in drafts)
     best: tuple[float, int] | None = None
@@ -319,9 +326,7 @@ def _take_back(heard: Heard, drafts: list[Draft], look_back: int) -> bool:
             best = (value, place)
     if best is None:
         return False
-    near = heard.index - drafts[best[1]].last_index <= ANYONE_REACH and names <= _PLAIN
-    if near and "past" in heard.signals() and "not_needed_any_more" not in names:
-        near = False  # *I have paid it, so that is off the list* is about something else
+    near = heard.index - drafts[best[1]].last_index <= ANYONE_REACH and not names.isdisjoint(_PLAIN)
     if best[0] <= (0.2 if near else 0.4):
         return False
     target = drafts[best[1]]
@@ -351,11 +356,16 @@ def _taken_back_value(
     age = heard.index - draft.last_index
     timed = stems(draft.due.phrase.words) if draft.due else frozenset()
     common = len((draft.stems | timed) & said)
-    mine = draft.speaker == heard.spoken.speaker or (own and _owns(heard, draft))
-    reach = ANYONE_REACH if names <= {"i_will_not_after_all", "away_that_day", "back_to_the_old"} else look_back
+    if names <= {"the_x_is_out"} and not ((draft.stems | timed) & said) - _LIGHT:
+        return None
+    told = any(name in draft.claim.people for name in heard.called)
+    mine = draft.speaker == heard.spoken.speaker or told or (own and _owns(heard, draft))
+    reach = (
+        ANYONE_REACH if names <= {"i_will_not_after_all", "away_that_day", "back_to_the_old"} else look_back
+    )
     if common == 0 and (names <= _NAMES_ITS_THING or age > reach):
         return None
-    if common == 0 and not mine and just_done:
+    if common == 0 and just_done and (not mine or names == {"changed_my_mind"}):
         return None  # *never mind* to somebody who has just taken something back
     return common + (0.8 if mine else 0.0) + min(draft.support, 1.0) * 0.5 - age * 0.06
 
