@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Final, Literal, Protocol
 
 import av
+from pydantic import ValidationError
 
 from contracts.messages import EndOfStream, OcrMessage, TranscriptMessage, TranscriptWord
 from contracts.packet import ClockKind, Codec, Modality, Packet, stream_name
@@ -130,7 +131,15 @@ class Stream:
                 if isinstance(piece, MediaPiece) and piece.offset_ns > MAX_LENGTH_NS:
                     self._note("goes on for more than a day; the rest is left out")
                     break
-                yield self._message(piece, sequence)
+                try:
+                    message = self._message(piece, sequence)
+                except ValidationError:
+                    at_s = piece.offset_ns / 1e9
+                    self._note(
+                        f"what stands at {at_s:.1f} s fits no message (text too long or out of bounds); left out"
+                    )
+                    continue
+                yield message
                 sequence += 1
                 end_ns = max(end_ns, self.start_ns + piece.offset_ns + piece.duration_ns)
         except InputError as error:
@@ -155,7 +164,9 @@ class Stream:
             return TranscriptMessage(
                 meeting_id=self.meeting_id, device_id=self.device_id, stream_epoch=self.stream_epoch,
                 sequence=sequence, clock_kind=self.clock_kind, timestamp_ns=stamp_ns,
-                duration_ns=piece.duration_ns, speaker=piece.speaker, text=piece.text,
+                duration_ns=piece.duration_ns, speaker=piece.speaker,
+                # A lone surrogate, as JSON can spell it, is no text.
+                text=piece.text.encode("utf-8", "replace").decode("utf-8"),
                 words=tuple(
                     TranscriptWord(
                         start_ns=self.start_ns + word.start_ns, end_ns=self.start_ns + word.end_ns,

@@ -187,8 +187,8 @@ def publish(
 def _meeting_id(text: str | None) -> str | None:
     from contracts.packet import valid_id
 
-    if text is not None and not valid_id(text):
-        raise UserProblem("--meeting: use 1 to 64 bytes of NFC text without control characters")
+    if text is not None and (not valid_id(text) or text == "*"):
+        raise UserProblem("--meeting: use 1 to 64 bytes of NFC text without control characters, and not *")
     return text
 
 

@@ -234,8 +234,10 @@ class MeetingAligner:
     def _control(self, control: AnyControl) -> list[Aligned]:
         match control:
             case MeetingStarted():
+                # A publisher that was restarted announces the meeting again; its zero stays where it was.
+                begun = self.started is not None and not self.started.implicit and self.start_ns is not None
                 self.started = control
-                if control.start_ns is not None:
+                if control.start_ns is not None and not begun:
                     self.start_ns = control.start_ns
                 self.attendees = {a.name: a for a in control.attendees} or self.attendees
                 self.agenda, self.key_topics = (

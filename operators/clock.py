@@ -23,13 +23,15 @@ from contracts.packet import ClockKind, Codec, Packet
 from contracts.timeline import ClockRecord, NoticeRecord
 
 from .align import to_timeline_ns
-from .ingest import Arrival, modality_of
+from .ingest import Arrival, modality_of, refused
+from .kafka_link import say
 from .shard import by_shard
 from .sink import Outgoing
 from .source import CaughtUp
 from .store import StepStore, Stores
 
 _PREFIX: Final = b"meeting/"
+_ABSURD_NS: Final = 2**62
 _GLOBAL: Final = b"global"
 _NS_PER_S: Final = 1_000_000_000
 DEFAULT_TAI_UTC_S: Final = 37
@@ -287,7 +289,9 @@ def _anchor_ns(state: ClockState | None) -> int | None:
     """Offset that an anchor gives a monotonic clock."""
     if state is None or state.anchor_raw_ns is None or state.anchor_timeline_ns is None:
         return None
-    return state.anchor_raw_ns - state.anchor_timeline_ns
+    offset_ns = state.anchor_raw_ns - state.anchor_timeline_ns
+    # An anchor that no real clock could have is none: an offset must leave room for the stamps.
+    return offset_ns if abs(offset_ns) < _ABSURD_NS else None
 
 
 class Clock:
@@ -340,7 +344,12 @@ class Clock:
                 clocks = self._meetings[value.meeting_id] = MeetingClocks(
                     self._settings, value.meeting_id, self._calibrations, self._states
                 )
-            out.extend(clocks.feed(value))
+            try:
+                out.extend(clocks.feed(value))
+            except (ValueError, ArithmeticError, LookupError) as error:
+                # One message of one device must not end the flow, and end it again after every restart.
+                say(f"flows.perceive: {value.source} was refused: {' '.join(str(error).split())[:300]}")
+                out.append(refused(value, error))
         return out
 
     def _for_all(self, body: Calibration | ClockState) -> list[ClockOutput]:

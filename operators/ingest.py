@@ -13,6 +13,7 @@ from typing import Final
 from bytewax.operators import KeyedStream
 from pydantic import ValidationError
 
+from contracts.base import Message
 from contracts.messages import (
     CONTROL_MESSAGE,
     DEVICE_MESSAGE,
@@ -22,7 +23,7 @@ from contracts.messages import (
     OcrMessage,
     TranscriptMessage,
 )
-from contracts.packet import MAX_PAYLOAD_BYTES, Modality, Packet, PacketError, decode, stream_name
+from contracts.packet import MAX_PAYLOAD_BYTES, Modality, Packet, PacketError, decode, encode, stream_name
 from contracts.topics import AUDIO, CONTROL, DEADLETTER, OCR, TRANSCRIPT, VIDEO, TopicNames
 
 from .shard import by_shard
@@ -394,6 +395,29 @@ def dead_letter(received: Received, reason: str, detail: str, meeting_id: str | 
     )  # fmt: skip
     name = f"{received.topic}/{received.shard}/{received.offset}"
     return Outgoing(DEADLETTER, name.encode(), letter.to_bytes(), "deadletter", name, received.traceparent)
+
+
+def refused(arrival: Arrival, error: Exception) -> Outgoing:
+    """The dead letter of something that was read but cannot be worked with, so that nothing else stops for it."""
+    body = arrival.body
+    value = (
+        encode(body) if isinstance(body, Packet) else body.to_bytes() if isinstance(body, Message) else b""
+    )
+    topic, _, place = arrival.source.partition("/")
+    shard, _, offset = place.partition("/")
+    letter = DeadLetter(
+        reason="rejected", detail=" ".join(str(error).split())[:1000], topic=topic, partition=int(shard),
+        offset=int(offset), meeting_id=arrival.meeting_id, bytes_base64=base64.b64encode(value).decode("ascii"),
+        size=len(value),
+    )  # fmt: skip
+    return Outgoing(
+        DEADLETTER,
+        arrival.source.encode(),
+        letter.to_bytes(),
+        "deadletter",
+        arrival.source,
+        arrival.traceparent,
+    )
 
 
 def ingest(

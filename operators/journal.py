@@ -8,6 +8,7 @@ import time
 from typing import Final, Protocol
 
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, Producer, TopicPartition
+from pydantic import ValidationError
 
 from contracts.packet import MAGIC
 from contracts.timeline import TIMELINE_RECORD, AnyRecord, Fence
@@ -105,7 +106,11 @@ class KafkaJournal:
                 value = message.value() or b""
                 if value[:4] == MAGIC:
                     continue
-                record = TIMELINE_RECORD.validate_json(value)
+                try:
+                    record = TIMELINE_RECORD.validate_json(value)
+                except ValidationError:
+                    # Not ours; `flows.minutes` makes a dead letter of it.
+                    continue
                 if isinstance(record, Fence):
                     if record.run == run:
                         return records

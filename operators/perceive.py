@@ -27,7 +27,9 @@ from models.voice_activity import VoiceActivity
 
 from .clock import ClockOutput, Timed
 from .decode import DecodedPictures, DecodedSound, DecodeFailed, DecoderPool, DecodeSettings, FullFrame
+from .ingest import refused
 from .journal import Journal
+from .kafka_link import say
 from .perceive_meeting import Ask, DecodeSound, Emission, MeetingPerception, PerceiveSettings, Undecodable
 from .perceive_pictures import DecodePicture, FetchFrame, ReadSlide
 from .shard import by_shard
@@ -295,7 +297,13 @@ class Perceive:
         if arrival.traceparent is not None:
             self._traces[arrival.meeting_id] = arrival.traceparent
         meeting = self._meeting(arrival.meeting_id)
-        return self._handle(arrival.meeting_id, meeting.feed(timed, self._idle_s))
+        try:
+            emissions = meeting.feed(timed, self._idle_s)
+        except (ValueError, ArithmeticError, LookupError) as error:
+            # One message of one device must not end the flow, and end it again after every restart.
+            say(f"flows.perceive: {arrival.source} was refused: {' '.join(str(error).split())[:300]}")
+            return [refused(arrival, error)]
+        return self._handle(arrival.meeting_id, emissions)
 
     def _dead_letter(self, refused: Undecodable) -> Outgoing:
         packet = refused.packet

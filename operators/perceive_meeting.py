@@ -70,6 +70,8 @@ _DRAINED_NS: Final = 100_000_000
 """A stream that has ended is done once its mark is this close to its end (less than a piece is short)."""
 _BIAS_EVERY_NS: Final = 1_000_000_000
 _HOTWORD_AGE_NS: Final = 10_000_000_000
+_END_WAIT_S: Final = 0.5
+"""How long nothing may have come before a meeting ends whose streams nobody has named."""
 _FOREVER_NS: Final = 2**63 - 1
 
 
@@ -160,6 +162,8 @@ class MeetingPerception:
         self._clocks: dict[str, ClockRecord] = {}
         self._slides_seen: list[tuple[int, str, tuple[str, ...]]] = []
         self._late = 0
+        self._arrived_s = 0.0
+        self._settled_end = False
         self._speech = MeetingSpeech(settings.speech, voice)
         self._pictures = MeetingPictures(settings.slides)
         self._out: list[Emission] = []
@@ -194,6 +198,7 @@ class MeetingPerception:
         body = arrival.body
         if self.ended:
             return self._after_end(arrival)
+        self._arrived_s = now_s
         if isinstance(body, Loss):
             self._gap(body.stream, body.device_id, body.raw_start_ns, body.raw_end_ns, "lost")
         elif isinstance(body, Late):
@@ -290,6 +295,8 @@ class MeetingPerception:
             and all(s.over for s in self._streams.values())
         ):
             self._end("idle", self._last_mark_ns())
+        # Messages of one moment on several topics come in any order: the end waits until nothing follows it.
+        self._settled_end = self.end is not None and now_s - self._arrived_s >= _END_WAIT_S
         return self._finish()
 
     def finish_input(self) -> list[Emission]:
@@ -632,7 +639,10 @@ class MeetingPerception:
             if newest - self._biased_ns >= _BIAS_EVERY_NS:
                 self._biased_ns = newest
                 self._bias(newest)
-        if self.end is not None and not self.ended and self._all_past_end():
+        told = self.started is not None and bool(self.started.streams)
+        if self.end is None or self.ended or not (told or self._settled_end or not self._live):
+            return self._drain()
+        if self._all_past_end():
             end_ns = self.end.end_ns if self.end.end_ns is not None else self._last_mark_ns()
             self._end("control", end_ns)
         return self._drain()

@@ -84,7 +84,7 @@ class ShardLogic(StatefulBatchLogic[tuple[int, X], tuple[int, Y], Marker | None]
         except StateError as error:
             say(f"flows: {error}")
             # Raised, it would reach people as a stack trace; state and log are safe against a hard stop.
-            os._exit(2)
+            os._exit(1)
         step = self._make(shard)
         step.open(store)
         self._running = (step, store)
