@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 from operators.compose import sentence, task_tokens
-from operators.language.rules import rules_of
+from operators.language.rules import piece_named, rules_of
 from operators.language.text import stems
+from operators.language.words import words_in
 from operators.understand_birth import CONTINUES_WITHIN_NS, DUE_BONUS, said_due
-from operators.understand_hear import Heard
+from operators.understand_hear import Heard, HeardClause
 from operators.understand_state import Draft, State, piece
 
 
@@ -24,6 +26,8 @@ def restate(heard: Heard, fresh: Draft, drafts: list[Draft]) -> bool:
     for place in range(len(drafts) - 1, -1, -1):
         draft = drafts[place]
         if draft.family != fresh.family or draft.mode == "refused" or draft.withdrawn:
+            continue
+        if fresh.family == "action" and _other_object(draft, fresh):
             continue
         both = draft.stems & fresh.stems
         common = shared(draft.stems, fresh.stems) if fresh.family == "action" else len(both - TIME_STEMS)
@@ -57,11 +61,32 @@ def _dated(draft: Draft, fresh: Draft) -> bool:
     )
 
 
+def _other_object(draft: Draft, fresh: Draft) -> bool:
+    """Whether the same verb has another object: *call the bank*, *call the plumber*; *call Zoe*, *call Eve*."""
+    left, right = _named_in(draft.text), _named_in(fresh.text)
+    if left and right and not left & right:
+        return True
+    common = draft.stems & fresh.stems
+    only_verb = bool(common) and common <= _VERBS
+    apart = draft.stems - common - TIME_STEMS and fresh.stems - common - TIME_STEMS
+    return only_verb and bool(apart) and draft.due is not None and fresh.due is not None
+
+
+def _named_in(text: str) -> frozenset[str]:
+    """Words with a capital inside a text, but days and months."""
+    return frozenset(w.strip(",.:") for w in text.split()[1:] if w[:1].isupper() and len(w) > 2) - _CALENDAR
+
+
 def _same_owner(draft: Draft, fresh: Draft) -> bool:
     left, right = set(draft.claim.people), set(fresh.claim.people)
     return bool(left & right) or (draft.claim.said != "" and draft.claim.said == fresh.claim.said)
 
 
+_VERBS = stems(" ".join(re.findall(r"(?<=[(|])[a-z]+(?=[|)])", piece_named("TASK_VERB"))))
+_CALENDAR = words_in("""
+    Monday Tuesday Wednesday Thursday Friday Saturday Sunday January February March April May June
+    July August September October November December
+""")
 _PROPOSES = frozenset(r.name for r in rules_of() if r.signal == "propose")
 
 
@@ -141,6 +166,8 @@ def _redated(heard: Heard, draft: Draft, state: State, timed: list[int], look_ba
             continue
         if new and clause.signals & {"group", "request", "assign", "need"}:
             continue
+        if _own_task(clause, draft):
+            continue
         if told is not None and (age <= 3 or (age <= 10 * look_back and shared(_said(heard), draft.stems))):
             due = said_due(heard, number, last=True)
             return draft.grown(0.05, "date changed", piece(heard, 2.0), due=due or draft.due)
@@ -151,6 +178,25 @@ def _redated(heard: Heard, draft: Draft, state: State, timed: list[int], look_ba
             kept = draft.due if vague and draft.due else due
             return draft.grown(0.1, "date said again", piece(heard), due=kept)
     return None
+
+
+def _own_task(clause: HeardClause, draft: Draft) -> bool:
+    """Whether a clause takes on something else: its own verb and object, nothing of the draft, no *it*."""
+    if not clause.signals & {"commit", "promise"}:
+        return False
+    words = {w for t in clause.clause.tokens for w in t.low.split()}
+    if words & _MEANS_BEFORE:
+        return False
+    known = clause.clause.stems - TIME_STEMS
+    named, about = {t.text for t in clause.clause.tokens if t.person}, _named_in(draft.text)
+    if named and about:
+        return not named & about
+    fresh = known - draft.stems
+    common = known & draft.stems
+    return bool(fresh) and (not common or (common <= _VERBS and bool(draft.stems - common - TIME_STEMS)))
+
+
+_MEANS_BEFORE = words_in("it that this them those these one both same")
 
 
 def go_on(heard: Heard, drafts: list[Draft], state: State) -> None:

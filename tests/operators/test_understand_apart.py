@@ -1,0 +1,82 @@
+"""Two matters stay two: tasks in a row, requests to different people, decisions that replace others."""
+
+from __future__ import annotations
+
+import datetime as dt
+
+import pytest
+
+from operators.understand import Attendee, DraftItem, MeetingContext, RuleEngine, Spoken
+
+PEOPLE = ("Anna", "Ben", "Carl")
+
+
+def items_of(*lines: str, people: tuple[str, ...] = PEOPLE) -> tuple[DraftItem, ...]:
+    """Items of a meeting on Tuesday 10 March 2026, one line every four seconds."""
+    engine = RuleEngine()
+    attendees = tuple(Attendee(name, name) for name in people)
+    state = engine.start(MeetingContext("House", dt.date(2026, 3, 10), attendees))
+    for place, line in enumerate(lines):
+        speaker, text = line.split(": ", 1)
+        start = place * 4_000_000_000
+        state = engine.step(state, Spoken(f"u{place}", start, start + 3_000_000_000, speaker, text))
+    return engine.items(engine.finish(state))
+
+
+def tasks_of(*lines: str, people: tuple[str, ...] = PEOPLE) -> list[tuple[str, str | None, str | None]]:
+    """Text, owner and date of the action items that stand."""
+    return [
+        (i.text, i.owner, i.due.isoformat() if i.due else None)
+        for i in items_of(*lines, people=people)
+        if i.kind == "action_item" and not i.withdrawn
+    ]
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "wanted"),
+    [
+        (
+            "I will call Zoe tomorrow.",
+            "I will order chairs by Friday.",
+            [("Call Zoe", "2026-03-11"), ("Order chairs", "2026-03-13")],
+        ),
+        (
+            "I will call Zoe on April 5.",
+            "I will fix the roof in two weeks.",
+            [("Call Zoe", "2026-04-05"), ("Fix the roof", "2026-03-24")],
+        ),
+        (
+            "I will check the locks by Friday.",
+            "I will also wash the car by Sunday.",
+            [("Check the locks", "2026-03-13"), ("Wash the car", "2026-03-15")],
+        ),
+        (
+            "I will call Zoe tomorrow.",
+            "I will call Eve on Friday.",
+            [("Call Zoe", "2026-03-11"), ("Call Eve", "2026-03-13")],
+        ),
+        (
+            "I will call the bank tomorrow.",
+            "I will call the plumber on Friday.",
+            [("Call the bank", "2026-03-11"), ("Call the plumber", "2026-03-13")],
+        ),
+    ],
+)
+def test_two_tasks_of_one_person_stay_two(first: str, second: str, wanted: list[tuple[str, str]]) -> None:
+    found = tasks_of(f"Ben: {first}", f"Ben: {second}", "Anna: Okay.")
+    assert found == [(text, "Ben", due) for text, due in wanted]
+
+
+@pytest.mark.parametrize(
+    "again",
+    [
+        "Make that Thursday.",
+        "By Thursday, sorry.",
+        "Sorry, I will send it by Thursday.",
+        "I will send the offer by Thursday.",
+        "I can do it by Thursday.",
+    ],
+)
+def test_a_new_date_for_the_same_task_changes_it(again: str) -> None:
+    found = tasks_of("Ben: I will send the offer by Friday.", f"Ben: {again}", "Anna: Okay.")
+    assert found == [("Send the offer", "Ben", "2026-03-12")]
