@@ -154,6 +154,9 @@ def guard_weight(clause: HeardClause, cue: Hit | None = None) -> tuple[float, tu
     return sum(GUARDS[s] for s in found), tuple(found.values())
 
 
+_DENIED = re.compile(
+    r"(?:(?:will|can|shall|does|did|is|has|would|could|should|must) )?(?:not|never|no longer)\b(?! forget)"
+)
 _FUTURE = frozenset(("commit", "request", "assign", "group"))
 """Signals whose own words point ahead: what was past before them in the clause does not matter."""
 
@@ -167,6 +170,8 @@ def _action(heard: Heard, place: int, state: State) -> Draft | None:
     clause = heard.clauses[place]
     hit = _pick(clause)
     if hit is None or (hit.rule.signal == "commit" and clause.clause.norm.startswith("because ")):
+        return None
+    if hit.task and _DENIED.match(clause.clause.norm[hit.task[0] :]):
         return None
     claim = claim_of(hit, clause, heard, state)
     if claim is None:
@@ -299,6 +304,9 @@ def claim_of(hit: Hit, clause: HeardClause, heard: Heard, state: State) -> Claim
     if signal == "group":
         return Claim("group")
     if signal == "request":
+        asked = _asked_stranger(clause, heard)
+        if asked is not None and not heard.called:
+            return Claim("named", (), asked, True)
         return Claim("you", heard.called if len(heard.called) == 1 else ())
     if hit.who is None:
         return Claim("you", heard.called if len(heard.called) == 1 else ())
@@ -312,6 +320,13 @@ def claim_of(hit: Hit, clause: HeardClause, heard: Heard, state: State) -> Claim
     if mention.by == "outside":
         return Claim("named", (), mention.said, True)
     return Claim("named", mention.names, mention.said)
+
+
+def _asked_stranger(clause: HeardClause, heard: Heard) -> str | None:
+    """The name of somebody not on the list with which a request opens (*Carl, please call the bank*)."""
+    first = clause.clause.tokens[0]
+    mention = heard.people.get(first.first)
+    return mention.said if mention is not None and mention.by == "outside" and first.comma else None
 
 
 def _decision(heard: Heard, place: int, state: State) -> Draft | None:

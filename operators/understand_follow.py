@@ -113,6 +113,9 @@ _FIRM = frozenset(("i_can_do_that", "firm_yes", "echo_accept"))
 
 
 def _for_me(draft: Draft, me: str | None) -> bool:
+    """Whether a request is for the one who answers: whoever was called by name keeps it."""
+    if draft.claim.outside:
+        return False
     return not draft.claim.people or me in draft.claim.people or not draft.called
 
 

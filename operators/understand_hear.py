@@ -23,6 +23,14 @@ _GOODBYE = re.compile(
     r"(?:have|enjoy) (?:a|your|the) (?:nice |good |great |lovely )*(?:day|weekend|evening|week|holidays?)|"
     r"^(?:until|till) (?:then|next|tomorrow)[\w ]*$|talk to you (?:soon|next|tomorrow|then|on))\b"
 )
+_NOT_DONE = re.compile(
+    r"(?<!why )\b(?:(?:(?:will|shall|can|could|would|is|are|am|does|did|must|should|has|have|i do|we do|they do) "
+    r"(?:never|not|no longer)\b(?! (?:forget|only|just|later|until|till|mind|you|we))"
+    r"|(?:no one|nobody|none of us) (?:will|shall|can|is|has|does)\b)"
+    r".*?(?=$| (?:but|instead|only|rather|make it|make that|so|because|i|we|you|he|she|they|it)\b)"
+    r"|not (?:before|earlier than|by|on)\b.{0,24})"
+)
+"""What is said not to happen, with the time named for it."""
 _GREET = frozenset(
     ("thanks", "thank", "you", "okay", "no", "morning", "sorry", "hi", "hello", "and", "so", "right")
 )
@@ -101,9 +109,18 @@ def _read(spoken: Spoken, roster: Roster, rules: tuple[Rule, ...]) -> _Read:
 
 
 def _meant_dues(norm: str) -> tuple[DuePhrase, ...]:
-    """Time phrases of a clause but those of a goodbye (*see you next week*)."""
+    """Time phrases of a clause but those of a goodbye (*see you next week*) and of what will not be done."""
+    found = due_phrases(norm)
+    if not found:
+        return ()
     goodbye = _GOODBYE.search(norm)
-    return tuple(d for d in due_phrases(norm) if goodbye is None or d.first < goodbye.start())
+    end = goodbye.start() if goodbye else len(norm)
+    denied = [m.span() for m in _NOT_DONE.finditer(norm)]
+    return tuple(
+        d
+        for d in found
+        if d.first < end and (d.prep in ("until", "till") or not any(a < d.first < b for a, b in denied))
+    )
 
 
 def _meant(heard: list[HeardClause], place: int, called: bool) -> HeardClause:
@@ -211,8 +228,16 @@ def _takes_on_work(tokens: list[Token], index: int) -> bool:
     if not word[0].isupper() or word.isupper() or len(word) < 3 or tokens[index].ends_clause:
         return False
     low = expand(word).split()[0]
+    if low in STOP or low in _NO_NAMES or low in _NO_CALLS:
+        return False
     rest = " ".join(expand(t.text) for t in tokens[index + 1 : index + 7])
-    return low not in STOP and low not in _NO_NAMES and bool(_WORK_FOLLOWS.match(rest))
+    return bool(_WORK_FOLLOWS.match(rest)) or (tokens[index].comma and bool(_ASKED.match(rest)))
+
+
+_NO_CALLS = words_in(
+    "everyone everybody all guys folks team people friends colleagues hello hey hi first next finally"
+)
+_ASKED = re.compile(r"(?:please|(?:can|could|will|would) you(?: please)?) [a-z]+")
 
 
 _WORK_FOLLOWS = re.compile(

@@ -114,7 +114,10 @@ _NEXT_TIME = re.compile(r"next (?:meeting|session|time|call|round|sprint)")
 def _not_a_due_date(kind: str, prep: str | None, words: str, before: str, after: str) -> bool:
     """Whether a time phrase only names something (*about the Saturday*, *the first aid*, *not today*)."""
     if _TALKED_ABOUT.search(before) and not (prep and before.endswith("that ")):
-        return not (prep in _DEADLINE or (prep is None and re.search(r"\b(?:that|only|on) $", before)))
+        denied = before.endswith("not ") and prep in ("by", "before")
+        return denied or not (
+            prep in _DEADLINE or (prep is None and re.search(r"\b(?:that|only|on) $", before))
+        )
     if kind == "ordinal" and prep is None and not _GOES_ON.match(after):
         return True
     if (

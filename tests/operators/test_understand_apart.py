@@ -80,3 +80,33 @@ def test_two_tasks_of_one_person_stay_two(first: str, second: str, wanted: list[
 def test_a_new_date_for_the_same_task_changes_it(again: str) -> None:
     found = tasks_of("Ben: I will send the offer by Friday.", f"Ben: {again}", "Anna: Okay.")
     assert found == [("Send the offer", "Ben", "2026-03-12")]
+
+
+@pytest.mark.parametrize(
+    "denied",
+    [
+        "Ben will not send the report by Monday.",
+        "Ben will never send the report by Monday.",
+        "Nobody will send the report by Monday.",
+    ],
+)
+def test_no_date_comes_from_what_will_not_be_done(denied: str) -> None:
+    found = tasks_of("Ben: I will send the report by Friday.", "Carl: Thanks.", f"Anna: {denied}")
+    assert found in ([("Send the report", "Ben", "2026-03-13")], [])
+    assert tasks_of("Anna: Hello.", f"Anna: {denied}") == []
+
+
+def test_not_before_a_day_is_no_due_date() -> None:
+    found = tasks_of("Ben: I will move the plants, but not before Friday.", "Anna: Thanks.")
+    assert [due for _, _, due in found] in ([None], [])
+
+
+@pytest.mark.parametrize("people", [PEOPLE, ("Anna", "Ben")])
+def test_yes_accepts_the_request_to_the_one_who_says_it(people: tuple[str, ...]) -> None:
+    found = tasks_of(
+        "Anna: Ben, please update the price list by Thursday.",
+        "Anna: Carl, please call the bank by Friday.",
+        "Ben: Okay.",
+        people=people,
+    )
+    assert found == [("Update the price list", "Ben", "2026-03-12"), ("Call the bank", "Carl", "2026-03-13")]
