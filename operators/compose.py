@@ -104,8 +104,9 @@ def sentence(tokens: Iterable[Token]) -> str:
     for place, token in enumerate(tokens):
         comma = token.comma and place + 1 < len(tokens)
         stop = token.ends_clause and place + 1 < len(tokens) and not comma
-        written = token.hyphen and place + 1 < len(tokens) and tokens[place + 1].first == token.last + 1
-        text += token.text + ("," if comma or stop else "") + ("-" if written else " ")
+        written = token.joint and place + 1 < len(tokens) and tokens[place + 1].first <= token.last + 4
+        word = f"{token.before}{token.text}{token.after}"
+        text += word + ("," if comma or stop else "") + (token.joint if written else " ")
     text = re.sub(r"\bi\b(?=['’ ]|$)", "I", text).strip(" ,;")
     return text[:1].upper() + text[1:]
 

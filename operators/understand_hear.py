@@ -154,7 +154,8 @@ def _with_people(tokens: list[Token], roster: Roster) -> tuple[list[Token], dict
             continue
         first, last = tokens[mention.first], tokens[mention.last]
         mark = "~" if mention.by == "outside" else "@"
-        text = " ".join(t.text for t in tokens[mention.first : mention.last + 1])
+        text = "".join(t.text + (t.joint or " ") for t in tokens[mention.first : mention.last + 1])
+        text = text[: -len(last.joint or " ")]
         out.append(
             Token(
                 text,
@@ -164,6 +165,9 @@ def _with_people(tokens: list[Token], roster: Roster) -> tuple[list[Token], dict
                 last.ends_clause,
                 last.comma,
                 mark,
+                last.joint,
+                first.before,
+                last.after,
             )
         )
         people[first.first] = mention

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import pairwise
 
@@ -18,7 +18,13 @@ MAX_TOKENS = 2000
 """Words read of one utterance; a longer one is a machine's fault and is cut here."""
 MAX_CHARACTERS = 20 * MAX_TOKENS
 
-_TOKEN = re.compile(r"[^\W_]+(?:['’.,](?=[^\W_])[^\W_]+)*(?:-(?![^\W_]))?")
+_TOKEN = re.compile(r"[^\W_]+(?:(?:['’.,]|(?<=\d):(?=\d\d))(?=[^\W_])[^\W_]+)*(?:-(?![^\W_]))?")
+_SIGN_BEFORE = re.compile(r"(?:^|(?<=[\s(\[,;\"“]))[-+−±~]?[$€£¥#@]?$")
+"""A sign that belongs to the word after it: money, minus, number."""
+_SIGN_AFTER = re.compile(r"^(?:\+\+|[°º][CF]?\b|[%‰€$£¥#+])(?![^\W_])")
+"""A sign that belongs to the word before it: per cent, money, *C++*."""
+_JOINTS = ("-", "/", "&", "@", "+", "_")
+"""What two words can be written in one with."""
 _BREAK = re.compile(r"[.?!;:…]|—|–|--|, and | - ")
 _FILLERS = words_in("""
     um uh er erm eh hm hmm mm mhm uhm ah oh ugh huh
@@ -104,8 +110,12 @@ class Token:
     comma: bool
     person: str = ""
     """``@`` for an attendee, ``~`` for a name of somebody else; cues see this instead of the name."""
-    hyphen: bool = False
-    """Written in one with the next word (*twenty-sixth*)."""
+    joint: str = ""
+    """What stands between this word and the next where they are written in one (*twenty-sixth*, *R&D*)."""
+    before: str = ""
+    """Signs written in one with the word, before it (*$*, *#*)."""
+    after: str = ""
+    """Signs written in one with the word, after it (*%*, *++*)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,24 +187,41 @@ def _raw_tokens(text: str) -> list[Token]:
         if len(found) >= MAX_TOKENS:
             break
         gap = text[previous_end : match.start()]
+        gap, before = _signed_before(gap, not found)
         if found and gap != " ":
-            last = found[-1]
-            found[-1] = Token(
-                last.text,
-                last.low,
-                last.first,
-                last.last,
-                bool(_BREAK.search(gap)),
-                "," in gap,
-                hyphen=gap == "-",
+            found[-1], gap = _followed(found[-1], gap)
+        if found and gap != " ":
+            range_ = gap == "–" and found[-1].text[-1].isdigit() and match.group()[0].isdigit()
+            whole = gap in _JOINTS or range_
+            found[-1] = replace(
+                found[-1],
+                ends_clause=not whole and bool(_BREAK.search(gap)),
+                comma="," in gap,
+                joint=gap if whole else "",
             )
         word = match.group()
-        found.append(Token(word, word.lower().replace("’", "'"), match.start(), match.end(), False, False))
+        low = word.lower().replace("’", "'")
+        found.append(Token(word, low, match.start(), match.end(), False, False, before=before))
         previous_end = match.end()
     if found:
-        last = found[-1]
-        found[-1] = Token(last.text, last.low, last.first, last.last, True, False)
+        last, _ = _followed(found[-1], text[previous_end:])
+        found[-1] = replace(last, ends_clause=True, comma=False)
     return found
+
+
+def _signed_before(gap: str, opens: bool) -> tuple[str, str]:
+    """What stands before a word, cut into what divides it from the one before and its own signs."""
+    match = _SIGN_BEFORE.search(gap)
+    sign = match.group() if match is not None else ""
+    return (gap[: len(gap) - len(sign)], sign) if opens or gap != sign else (gap, "")
+
+
+def _followed(token: Token, gap: str) -> tuple[Token, str]:
+    """A word with the signs that follow it, and what is left of the gap."""
+    match = _SIGN_AFTER.match(gap)
+    if match is None:
+        return token, gap
+    return replace(token, after=match.group()), gap[match.end() :]
 
 
 def _without_fillers(tokens: list[Token]) -> list[Token]:
@@ -222,7 +249,7 @@ def _without_fillers(tokens: list[Token]) -> list[Token]:
 
 
 def _closing(token: Token) -> Token:
-    return Token(token.text, token.low, token.first, token.last, True, False)
+    return replace(token, ends_clause=True, comma=False)
 
 
 def _without_repeats(tokens: list[Token]) -> list[Token]:

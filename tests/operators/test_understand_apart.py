@@ -6,6 +6,7 @@ import datetime as dt
 
 import pytest
 
+from operators.compose import clean
 from operators.understand import Attendee, DraftItem, MeetingContext, RuleEngine, Spoken
 
 PEOPLE = ("Anna", "Ben", "Carl")
@@ -110,3 +111,31 @@ def test_yes_accepts_the_request_to_the_one_who_says_it(people: tuple[str, ...])
         people=people,
     )
     assert found == [("Update the price list", "Ben", "2026-03-12"), ("Call the bank", "Carl", "2026-03-13")]
+
+
+SIGNED = (
+    "cut prices by 10% and keep the 5€ fee",
+    "sell at -5 degrees for €20/month",
+    "meet at 3:30 pm",
+    "close ticket #42 and use C++",
+    "write to a@b.com about R&D",
+    "pay $1,200.50 for pages 3–5",
+    "start the well-known show at 9:30",
+)
+
+
+@pytest.mark.parametrize("matter", SIGNED)
+def test_signs_and_units_stay_as_they_were_said(matter: str) -> None:
+    items = items_of(f"Anna: We decided to {matter}.", "Ben: Okay.")
+    assert [i.text for i in items if i.kind == "decision"] == [matter[:1].upper() + matter[1:]]
+
+
+@pytest.mark.parametrize("matter", SIGNED)
+def test_the_summary_keeps_signs_and_units(matter: str) -> None:
+    assert clean(f"Last year they did {matter}.") == f"Last year they did {matter}."
+    assert clean("$500 is what they paid for it.") == "$500 is what they paid for it."
+
+
+def test_a_clock_time_with_a_colon_is_a_due_date() -> None:
+    found = tasks_of("Ben: I will send 50% of the offer by 9:30 tomorrow.", "Anna: Thanks.")
+    assert found == [("Send 50% of the offer", "Ben", "2026-03-11")]
