@@ -45,7 +45,7 @@ CLIENT_OVERRIDES: Mapping[BrokerKind, Mapping[str, str | int]] = {
 }
 """Consumer settings that a kind of broker needs on top of the usual ones."""
 
-EMBEDDED_SHARDS = 4
+EMBEDDED_SHARDS = 2
 """Partitions of each topic on an embedded broker: enough for a room, cheap enough for two cores."""
 
 _PARENT_GUARD = """
