@@ -16,7 +16,7 @@ from operators.language.text import STOP, stems
 from operators.understand_birth import births
 from operators.understand_follow import follow
 from operators.understand_hear import Heard, hear
-from operators.understand_merge import correct, go_on, restate
+from operators.understand_merge import correct, go_on, restate, supersede
 from operators.understand_state import TOLD_BLOCK, Claim, Draft, Piece, State, Telling
 from operators.understand_types import (
     Attendee,
@@ -125,7 +125,7 @@ class RuleEngine:
                     continue
             if fresh.family == "decision" and (taken or (moved and len(fresh.stems) <= 2)):
                 continue
-            if not restate(heard, fresh, live):
+            if supersede(heard, fresh, live) or not restate(heard, fresh, live):
                 live.append(fresh)
         return [d for d in live if heard.index - d.last_index <= self.settings.look_back or self._stays(d)]
 

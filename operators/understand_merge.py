@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from operators.compose import sentence, task_tokens
 from operators.language.rules import piece_named, rules_of
-from operators.language.text import stems
+from operators.language.text import STOP, stems
 from operators.language.words import words_in
 from operators.understand_birth import CONTINUES_WITHIN_NS, DUE_BONUS, said_due
 from operators.understand_hear import Heard, HeardClause
@@ -50,6 +50,35 @@ def restate(heard: Heard, fresh: Draft, drafts: list[Draft]) -> bool:
             drafts[place] = _merged(draft, fresh)
             return True
     return False
+
+
+def supersede(heard: Heard, fresh: Draft, drafts: list[Draft]) -> bool:
+    """Take back the earlier decision that a new one puts aside by name (*MySQL it is, not Postgres*)."""
+    if fresh.family != "decision":
+        return False
+    for clause in heard.clauses:
+        aside = _INSTEAD_OF.search(clause.clause.norm)
+        if aside is None:
+            continue
+        tokens = clause.clause.tokens
+        place = clause.clause.token_at(aside.end() + 1)
+        kept = {t.low for t in tokens[:place]} - STOP
+        dropped = {t.low for t in tokens[place : place + 3]} - STOP
+        for number in range(len(drafts) - 1, -1, -1):
+            draft = drafts[number]
+            said = {w.strip(",.:?").lower() for w in draft.text.split()}
+            standing = draft.family == "decision" and not draft.withdrawn and draft.id != fresh.id
+            denies = _INSTEAD_OF.search(draft.text.lower()) is not None
+            if standing and dropped and dropped <= said and not kept & (said - _USUAL) and not denies:
+                drafts[number] = draft.grown(0.0, "put aside", piece(heard, 2.0), withdrawn=True)
+                return True
+    return False
+
+
+_INSTEAD_OF = re.compile(
+    r"\b(?:and not|not|instead of|rather than|no longer)(?: (?:the|a|an|to|on|in|with|for|use))*"
+)
+_USUAL = words_in("use used using take taken go decided decide agreed choose chosen keep pick set")
 
 
 def _dated(draft: Draft, fresh: Draft) -> bool:

@@ -139,3 +139,34 @@ def test_the_summary_keeps_signs_and_units(matter: str) -> None:
 def test_a_clock_time_with_a_colon_is_a_due_date() -> None:
     found = tasks_of("Ben: I will send 50% of the offer by 9:30 tomorrow.", "Anna: Thanks.")
     assert found == [("Send 50% of the offer", "Ben", "2026-03-11")]
+
+
+@pytest.mark.parametrize(
+    "reversal",
+    [
+        "Right, MySQL it is, not Postgres.",
+        "We decided to use MySQL instead of Postgres.",
+        "Sorry, let's take that back, we use MySQL.",
+        "So we go with MySQL rather than Postgres.",
+    ],
+)
+def test_a_reversed_decision_does_not_stand(reversal: str) -> None:
+    items = items_of(
+        "Anna: We decided to use Postgres.",
+        "Ben: Wait, didn't we say MySQL?",
+        f"Anna: {reversal}",
+        "Carl: Okay.",
+    )
+    decisions = [i for i in items if i.kind == "decision"]
+    assert [i.withdrawn for i in decisions if i.text == "Use Postgres"] == [True]
+    assert all("MySQL" in i.text for i in decisions if not i.withdrawn)
+
+
+def test_a_decision_that_names_what_it_is_not_leaves_others_alone() -> None:
+    items = items_of(
+        "Anna: We decided to use Postgres.",
+        "Ben: Okay.",
+        "Anna: We decided to meet on Monday, not on Friday.",
+        "Ben: Okay.",
+    )
+    assert [i.withdrawn for i in items if i.kind == "decision"] == [False, False]
