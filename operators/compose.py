@@ -37,7 +37,8 @@ _PRONOUN = words_in("""
 
 _LEAD_IN = r"^(?:(?:okay|so|well|then|right|and|but|yes|good|fine|great|now|maybe|perhaps|all right|no) )*"
 _PROPOSING = re.compile(
-    _LEAD_IN
+    r"^(?:(?:the |our |new |final |next )?decision: )(?:(?:we |that |to )?(?:decided |agreed )?(?:that |to )?)?|"
+    + _LEAD_IN
     + r"(?:i (?:would )?(?:suggest|propose)(?: that)?|i (?:would )?say(?: that)? (?=we )|i would say|"
     r"i (?:think|believe|guess|feel)(?: that)?|my (?:suggestion|proposal|idea) (?:is|would be)(?: that| to)?|"
     r"let us(?: just| all| simply| rather| maybe| say| definitely)*|(?:shall|should|why do not) we(?: just)?|"

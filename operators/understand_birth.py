@@ -363,8 +363,11 @@ def _decision(heard: Heard, place: int, state: State) -> Draft | None:
     if topic:
         text = with_antecedent(text, topic)
         known = known | stems(clause_of(topic).norm)
-    matter, about = matter_of(known, heard, state)
-    if matter is None and says_little(tokens):
+    reverses = best.rule.name == "x_it_is_not_y"
+    if reverses:
+        known = known | stems(" ".join(t.low for t in tokens))
+    matter, about = (None, None) if reverses else matter_of(known, heard, state)
+    if matter is None and says_little(tokens) and not reverses:
         matter, about = just_said(heard, place, state)
     pieces = [piece_of(heard.spoken, heard.index, 3.0, _span(tokens))]
     if len(known) < 3 and matter is not None:

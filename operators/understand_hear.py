@@ -210,6 +210,8 @@ def _outside_name(tokens: list[Token], index: int) -> bool:
     """A capital inside a sentence, alone, no article before it: somebody who is not on the list."""
     if index == 0 or tokens[index - 1].ends_clause:
         return _takes_on_work(tokens, index)
+    if tokens[index - 1].after == ":":
+        return _takes_on_work(tokens, index) or _is_given_work(tokens, index)
     token = tokens[index]
     low = expand(token.text).split()[0]
     if not token.text[0].isupper() or len(low) < 3 or low in STOP or low in _NO_NAMES or token.text.isupper():
@@ -238,6 +240,20 @@ def _takes_on_work(tokens: list[Token], index: int) -> bool:
     return bool(_WORK_FOLLOWS.match(rest)) or (tokens[index].comma and bool(_ASKED.match(rest)))
 
 
+def _is_given_work(tokens: list[Token], index: int) -> bool:
+    """A capital after *Action item:* is a name where a verb of a person follows (*Zoe books a room*)."""
+    word, rest = tokens[index].text, " ".join(expand(t.text) for t in tokens[index + 1 : index + 4])
+    low = expand(word).split()[0]
+    named = (
+        word[0].isupper() and not word.isupper() and not tokens[index].ends_clause and not low.endswith("s")
+    )
+    return named and low not in STOP | _NO_NAMES | _NO_CALLS and bool(_HAS_WORK.match(rest))
+
+
+_HAS_WORK = re.compile(
+    r"(?:will|to|should|shall|has to|is to) [a-z]+|(?!is\b|was\b|has\b|does\b|goes\b|this\b|always\b|us\b)[a-z]{3,}s "
+    r"(?:a|an|the|our|my|all|up|out|for|with|to|about)\b"
+)
 _NO_CALLS = words_in(
     "everyone everybody all guys folks team people friends colleagues hello hey hi first next finally"
 )

@@ -179,6 +179,13 @@ def stems(words: str) -> frozenset[str]:
     return frozenset(stem(w) for w in words.split() if w not in STOP and len(w) > 1)
 
 
+_MARKER = re.compile(
+    r"(?:^|[.?!;\n] *)(?:(?:the |our |new |final |next )?(?:decision|action(?: item| point)?|to-?do|task))$",
+    re.IGNORECASE,
+)
+"""A heading word said or written before an item, with a colon (*Decision: ...*)."""
+
+
 def _raw_tokens(text: str) -> list[Token]:
     found: list[Token] = []
     text = text[:MAX_CHARACTERS]
@@ -191,6 +198,8 @@ def _raw_tokens(text: str) -> list[Token]:
         if found and gap != " ":
             found[-1], gap = _followed(found[-1], gap)
         if found and gap != " ":
+            if gap.strip() == ":" and _MARKER.search(text[max(0, previous_end - 24) : previous_end]):
+                found[-1], gap = replace(found[-1], after=":"), " "
             range_ = gap == "–" and found[-1].text[-1].isdigit() and match.group()[0].isdigit()
             whole = gap in _JOINTS or range_
             found[-1] = replace(
@@ -283,6 +292,8 @@ def clause_of(tokens: tuple[Token, ...], question_mark: bool = False) -> Clause:
         opened = (
             token.person + (" 's" if token.low.endswith("'s") else "") if token.person else expand(token.text)
         )
+        if token.after == ":":
+            opened += ":"
         starts.append(length)
         parts.append(opened)
         length += len(opened) + 1

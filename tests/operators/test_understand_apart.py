@@ -170,3 +170,30 @@ def test_a_decision_that_names_what_it_is_not_leaves_others_alone() -> None:
         "Ben: Okay.",
     )
     assert [i.withdrawn for i in items if i.kind == "decision"] == [False, False]
+
+
+@pytest.mark.parametrize(
+    ("line", "text"),
+    [
+        ("Decision: we use Postgres.", "Use Postgres"),
+        ("Decision: the fair moves to June.", "The fair moves to June"),
+        ("We decided not to launch in March.", "Not to launch in March"),
+        ("We agreed to paint the hall.", "Paint the hall"),
+    ],
+)
+def test_a_headed_or_plainly_stated_decision_is_found(line: str, text: str) -> None:
+    items = items_of("Anna: Good morning.", f"Ben: {line}", "Anna: Next point.")
+    assert [i.text.lower().removeprefix("we ") for i in items if i.kind == "decision"] == [text.lower()]
+
+
+@pytest.mark.parametrize(
+    ("line", "wanted"),
+    [
+        ("Action item: Zoe books a room.", ("Books a room", "Zoe", None)),
+        ("Action: Carl to call the bank by Friday.", ("Call the bank", "Carl", "2026-03-13")),
+        ("Action item: check the locks by Friday.", ("Check the locks", None, "2026-03-13")),
+        ("TODO: Zoe will order chairs.", ("Order chairs", "Zoe", None)),
+    ],
+)
+def test_a_headed_task_is_found(line: str, wanted: tuple[str, str | None, str | None]) -> None:
+    assert tasks_of("Anna: Good morning.", f"Ben: {line}", "Anna: Next point.") == [wanted]
