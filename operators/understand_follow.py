@@ -8,7 +8,7 @@ from operators.language.text import stems
 from operators.language.words import words_in
 from operators.understand_birth import leads, said_due, settled
 from operators.understand_hear import Heard, HeardClause
-from operators.understand_merge import TIME_STEMS
+from operators.understand_merge import TIME_STEMS, own_task
 from operators.understand_state import Claim, Draft, State, piece
 
 REPLY_REACH = 3
@@ -66,7 +66,9 @@ def _accept(heard: Heard, drafts: list[Draft], state: State) -> bool:
     me = state.roster.of_speaker(heard.spoken.speaker)
     yes = _begins(heard, "accept") and not (heard.clauses[0].signals & {"refuse"})
     thanks = _begins(heard, "acknowledge")
-    takes = any(c.signals & {"commit"} for c in heard.clauses)
+    taking = [c for c in heard.clauses if c.signals & {"commit"}]
+    takes = bool(taking)
+    opens = takes and taking[0] is heard.clauses[0] and taking[0].clause.norm.startswith("i ")
     firm = takes or any(h.rule.name in _FIRM for c in heard.clauses for h in c.hits)
     if not (yes or thanks or takes):
         return False
@@ -83,7 +85,14 @@ def _accept(heard: Heard, drafts: list[Draft], state: State) -> bool:
                 0.2 if plain else 0.45, "offer accepted", piece(heard), mode="", accepted=True
             )
             return False
-        if draft.mode == "request" and not draft.accepted and (yes or takes) and _for_me(draft, me):
+        elsewhere = opens and not draft.claim.people and all(own_task(c, draft) for c in taking)
+        if (
+            draft.mode == "request"
+            and not draft.accepted
+            and not elsewhere
+            and _for_me(draft, me)
+            and (yes or takes)
+        ):
             due = next((d for i in range(len(heard.clauses)) if (d := said_due(heard, i))), None)
             owner = Claim("you", (heard.spoken.speaker,) if heard.spoken.speaker else ())
             asked = bool(draft.called) or draft.due is not None or "asked directly" in draft.reasons

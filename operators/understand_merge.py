@@ -195,7 +195,7 @@ def _redated(heard: Heard, draft: Draft, state: State, timed: list[int], look_ba
             continue
         if new and clause.signals & {"group", "request", "assign", "need"}:
             continue
-        if _own_task(clause, draft):
+        if own_task(clause, draft):
             continue
         if told is not None and (age <= 3 or (age <= 10 * look_back and shared(_said(heard), draft.stems))):
             due = said_due(heard, number, last=True)
@@ -209,7 +209,7 @@ def _redated(heard: Heard, draft: Draft, state: State, timed: list[int], look_ba
     return None
 
 
-def _own_task(clause: HeardClause, draft: Draft) -> bool:
+def own_task(clause: HeardClause, draft: Draft) -> bool:
     """Whether a clause takes on something else: its own verb and object, nothing of the draft, no *it*."""
     if not clause.signals & {"commit", "promise"}:
         return False

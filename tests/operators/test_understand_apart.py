@@ -197,3 +197,13 @@ def test_a_headed_or_plainly_stated_decision_is_found(line: str, text: str) -> N
 )
 def test_a_headed_task_is_found(line: str, wanted: tuple[str, str | None, str | None]) -> None:
     assert tasks_of("Anna: Good morning.", f"Ben: {line}", "Anna: Next point.") == [wanted]
+
+
+def test_who_takes_on_something_else_accepts_nothing() -> None:
+    found = tasks_of(
+        "Anna: Could somebody fetch the keys?",
+        "Anna: Will you please send the letter by Monday?",
+        "Carl: I will order chairs by Friday.",
+    )
+    assert ("Order chairs", "Carl", "2026-03-13") in found
+    assert not [owner for text, owner, _ in found if "letter" in text and owner is not None]
