@@ -34,7 +34,7 @@ class EndpointSettings:
     max_frames: int = 250
     cut_window_frames: int = 62
     first_partial_frames: int = 18
-    partial_every_frames: int = 22
+    partial_every_frames: int = 32
 
     def __post_init__(self) -> None:
         if not 1 <= self.tail_frames < self.hang_over_frames:
