@@ -362,11 +362,15 @@ def test_a_snapshot_anywhere_goes_on_the_same(tmp_path: Path, cut: int) -> None:
 def test_an_anchor_that_no_clock_can_have_costs_nothing_but_itself() -> None:
     clock = Clock(ClockSettings())
     edge = 2**63 - 1
-    state = ClockState(meeting_id="m", device="tr", state="locked", anchor_raw_ns=-edge, anchor_timeline_ns=edge)
+    state = ClockState(
+        meeting_id="m", device="tr", state="locked", anchor_raw_ns=-edge, anchor_timeline_ns=edge
+    )
     message = TranscriptMessage(
         meeting_id="m", device_id="tr", stream_epoch=0, sequence=0, clock_kind=ClockKind.MONOTONIC,
         timestamp_ns=5, speaker="Ann", text="yes",
     )  # fmt: skip
-    arrivals = [Arrival("m", body, 10**18, True, f"minuted.control/0/{n}") for n, body in enumerate((state, message))]
+    arrivals = [
+        Arrival("m", body, 10**18, True, f"minuted.control/0/{n}") for n, body in enumerate((state, message))
+    ]
     out = clock.on_batch(list(arrivals))
     assert [o.arrival.body for o in out if isinstance(o, Timed)] == [state, message]
