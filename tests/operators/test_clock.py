@@ -369,8 +369,6 @@ def test_an_anchor_that_no_clock_can_have_costs_nothing_but_itself() -> None:
         meeting_id="m", device_id="tr", stream_epoch=0, sequence=0, clock_kind=ClockKind.MONOTONIC,
         timestamp_ns=5, speaker="Ann", text="yes",
     )  # fmt: skip
-    arrivals = [
-        Arrival("m", body, 10**18, True, f"minuted.control/0/{n}") for n, body in enumerate((state, message))
-    ]
-    out = clock.on_batch(list(arrivals))
+    out = clock.on_batch([Arrival("m", state, 10**18, True, "minuted.control/0/0")])
+    out += clock.on_batch([Arrival("m", message, 10**18, True, "minuted.transcript/0/0")])
     assert [o.arrival.body for o in out if isinstance(o, Timed)] == [state, message]
