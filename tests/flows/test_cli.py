@@ -190,7 +190,8 @@ def test_help_is_help(minuted: Minuted) -> None:
 def test_a_meeting_id_that_is_none(minuted: Minuted, tmp_path: Path) -> None:
     room = meeting_folder(tmp_path / "room", "m")
     line = minuted("publish", room, "--meeting", "x" * 65).line
-    assert line == "minuted: --meeting: use 1 to 64 bytes of NFC text without control characters"
+    assert line == "minuted: --meeting: use 1 to 64 bytes of NFC text without control characters, and not *"
+    assert minuted("publish", room, "--meeting", "*").line == line
 
 
 def test_settings_are_checked_here_too(
