@@ -143,6 +143,11 @@ _PEOPLE: Final = (
     m.AttendeeInfo(name="José Núñez", speaker="seat-2"),
 )
 _SEATS: Final = (m.ChannelSpeaker(device="seat-1", speaker="Anna Berg"),)
+_PLACES: Final = (m.SeatPlace(speaker="Anna Berg", position_m=(1.75, 1.25, 1.25)),)
+_MICROPHONES: Final = (
+    m.MicrophonePlace(device="table", channel=0, position_m=(2.375, 2.0, 0.75)),
+    m.MicrophonePlace(device="table", channel=1, position_m=(2.625, 2.0, 0.75)),
+)
 _LINE: Final = m.TextLine(text="Budget 2026: 40 000 €", box=(0.125, 0.25, 0.75, 0.3125), confidence=0.96875)
 
 
@@ -169,7 +174,8 @@ def _control_messages() -> list[m.AnyControl]:
     return [
         m.MeetingStarted(
             meeting_id=MEETING, start_ns=START_NS, title="Weekly", date=datetime.date(2026, 3, 2),
-            attendees=_PEOPLE, channel_map=_SEATS, agenda=("Budget", "Launch"), key_topics=("budget",),
+            attendees=_PEOPLE, channel_map=_SEATS, seats=_PLACES, microphones=_MICROPHONES,
+            agenda=("Budget", "Launch"), key_topics=("budget",),
             slide_devices=("beamer",), streams=("seat-1/audio", "beamer/video"),
         ),
         m.MeetingEnded(meeting_id=MEETING, end_ns=_at(3600)),

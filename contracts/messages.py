@@ -100,6 +100,26 @@ class ChannelSpeaker(Message):
     speaker: Name
 
 
+Metres = Annotated[float, Field(ge=-1_000.0, le=1_000.0, allow_inf_nan=False)]
+Position = tuple[Metres, Metres, Metres]
+"""A place in the room: metres from one corner of the floor, the third upwards."""
+
+
+class SeatPlace(Message):
+    """Where somebody's mouth is while they sit at their place."""
+
+    speaker: Name
+    position_m: Position
+
+
+class MicrophonePlace(Message):
+    """Where the microphone behind one channel of an audio device stands."""
+
+    device: Id
+    channel: Annotated[int, Field(ge=0, le=7)] = 0
+    position_m: Position
+
+
 class Control(Message):
     """Base of control messages."""
 
@@ -125,6 +145,10 @@ class MeetingStarted(Control):
     date: datetime.date | None = None
     attendees: tuple[AttendeeInfo, ...] = Field((), max_length=500)
     channel_map: tuple[ChannelSpeaker, ...] = Field((), max_length=64)
+    seats: tuple[SeatPlace, ...] = Field((), max_length=64)
+    """Places of people in the room, where they are known."""
+    microphones: tuple[MicrophonePlace, ...] = Field((), max_length=64)
+    """Places of microphones, where they are known: the delay between two of them tells who speaks."""
     agenda: tuple[Name, ...] = Field((), max_length=200)
     key_topics: tuple[Name, ...] = Field((), max_length=200)
     slide_devices: tuple[Id, ...] = Field((), max_length=16)

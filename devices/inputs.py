@@ -243,6 +243,7 @@ class _Opening:
         begins_ns = start_ns or 0
         meeting = meeting_id or info.meeting_id or meeting_id_of(self._first.resolve().stem)
         streams = self._streams(meeting, begins_ns)
+        there = {stream.device_id for stream in streams}
         kinds = {stream.modality for stream in streams}
         only_text = Modality.TRANSCRIPT in kinds and Modality.AUDIO not in kinds
         started = MeetingStarted(
@@ -253,6 +254,8 @@ class _Opening:
             attendees=tuple(AttendeeInfo(name=name) for name in attendees)
             or tuple(AttendeeInfo(name=a.name, speaker=a.speaker, role=a.role) for a in info.attendees),
             channel_map=self._channel_map(),
+            seats=self._info.places()[:64],
+            microphones=tuple(m for m in self._info.microphones() if m.device in there)[:64],
             agenda=info.agenda,
             key_topics=info.key_topics,
             slide_devices=self._slide_devices(),

@@ -6,7 +6,8 @@ Everything may be missing. Times: ``start_ns`` is the timeline (PTP, TAI) of the
     {"meeting_id", "title", "date", "start_time", "start_ns", "tai_utc_offset_s", "language",
      "attendees":   ["Name" | {"name", "speaker", "role", "seat"}],
      "seats":       {seat: {"mouth_m": [x, y, z], "microphone_m": [x, y, z]}},
-     "devices":     {device: {"file", "modality", "role", "seat", "speaker", "start_s"}},
+     "devices":     {device: {"file", "modality", "role", "seat", "speaker", "start_s",
+                              "microphones_m": [[x, y, z] for each channel]}},
      "channel_map": [{"device", "channel", "speaker"}],
      "agenda": [str], "key_topics": [str], "speech_source": "sound" | "transcript",
      "calibration": [{"device", "offset_ns", "skew_ppb", "ref_ns", "uncertainty_ns"}]}
@@ -20,14 +21,12 @@ from typing import Annotated, Any, Final, Literal
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 from contracts.base import Id, Name, Ns
-from contracts.messages import ChannelSpeaker
+from contracts.messages import ChannelSpeaker, MicrophonePlace, Position, SeatPlace
 
 from .streams import InputError, Note
 
 ROOM_FILE: Final = "room.json"
 DEFAULT_TAI_UTC_S: Final = 37
-
-Metres = tuple[float, float, float]
 
 
 class _Part(BaseModel):
@@ -37,8 +36,8 @@ class _Part(BaseModel):
 class Seat(_Part):
     """Where somebody sits: positions in metres from one corner of the floor."""
 
-    mouth_m: Metres | None = None
-    microphone_m: Metres | None = None
+    mouth_m: Position | None = None
+    microphone_m: Position | None = None
 
 
 class RoomAttendee(_Part):
@@ -63,6 +62,8 @@ class RoomDevice(_Part):
     """Who is heard on channel 0, where the channel map does not say."""
     start_s: Annotated[float, Field(ge=-86_400, le=86_400, allow_inf_nan=False)] = 0.0
     """The file's zero, in seconds after the room's."""
+    microphones_m: Annotated[tuple[Position, ...], Field(max_length=8)] = ()
+    """Where the microphones behind its channels stand, channel 0 first."""
 
 
 class RoomCalibration(_Part):
@@ -129,6 +130,29 @@ class RoomFile(_Part):
             and (device, 0) not in known
         ]
         return (*self.channel_map, *more)
+
+    def places(self) -> tuple[SeatPlace, ...]:
+        """Where the attendees' mouths are, as far as their seats are known."""
+        return tuple(
+            SeatPlace(speaker=one.speaker or one.name, position_m=seat.mouth_m)
+            for one in self.attendees
+            if one.seat is not None and (seat := self.seats.get(one.seat)) is not None
+            if seat.mouth_m is not None
+        )
+
+    def microphones(self) -> tuple[MicrophonePlace, ...]:
+        """Where microphones stand: what the devices say, else the microphone of the device's seat."""
+        found: list[MicrophonePlace] = []
+        for device, info in self.devices.items():
+            places = info.microphones_m
+            seat = self.seats.get(info.seat) if info.seat is not None and info.modality != "video" else None
+            if not places and seat is not None and seat.microphone_m is not None:
+                places = (seat.microphone_m,)
+            found += [
+                MicrophonePlace(device=device, channel=channel, position_m=place)
+                for channel, place in enumerate(places)
+            ]
+        return tuple(found)
 
 
 def read_room(folder: Path, note: Note) -> RoomFile:

@@ -36,7 +36,13 @@ def test_all_of_it(tmp_path: Path) -> None:
             "attendees": ["Ann", {"name": "Bo", "role": "chair", "seat": "B"}],
             "seats": {"B": {"mouth_m": [1, 2, 1.2], "microphone_m": [1, 1.8, 1]}},
             "devices": {
-                "m1": {"file": "m1.wav", "modality": "audio", "speaker": "Ann", "start_s": 1.5},
+                "m1": {
+                    "file": "m1.wav",
+                    "modality": "audio",
+                    "speaker": "Ann",
+                    "start_s": 1.5,
+                    "microphones_m": [[2, 2, 1], [2.25, 2, 1]],
+                },
                 "m2": {"file": "m2.wav", "seat": "B"},
                 "m3": {"file": "m3.wav", "seat": "Z"},
             },
@@ -55,6 +61,10 @@ def test_all_of_it(tmp_path: Path) -> None:
     assert room.seats["B"].mouth_m == (1.0, 2.0, 1.2)
     assert [(s.device, s.channel, s.speaker) for s in room.speakers()] == [
         ("m1", 1, "Cy"), ("m1", 0, "Ann"), ("m2", 0, "Bo"),
+    ]  # fmt: skip
+    assert [(s.speaker, s.position_m) for s in room.places()] == [("Bo", (1.0, 2.0, 1.2))]
+    assert [(m.device, m.channel, m.position_m) for m in room.microphones()] == [
+        ("m1", 0, (2.0, 2.0, 1.0)), ("m1", 1, (2.25, 2.0, 1.0)), ("m2", 0, (1.0, 1.8, 1.0)),
     ]  # fmt: skip
     assert room.devices["m1"].start_s == 1.5 and room.calibration[0].offset_ns == 5_000_000
 
