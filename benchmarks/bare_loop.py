@@ -14,7 +14,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # re-exported
 
 from flows.brokers import guarded_command
 from flows.installation import ROOT, Installation
-from operators.kafka_link import BrokerLink
+from operators.broker.kafka_link import BrokerLink
 
 _IN: Final = "benchmark.loop.in"
 _OUT: Final = "benchmark.loop.out"

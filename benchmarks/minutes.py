@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from operators.compose import summary
-from operators.understand import (
+from operators.understand.engine import (
     Attendee,
     DraftItem,
     MeetingContext,

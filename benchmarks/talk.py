@@ -13,7 +13,7 @@ from contracts.messages import AttendeeInfo, EndOfStream, MeetingEnded, MeetingS
 from contracts.topics import CONTROL, MINUTES, TRANSCRIPT, Topic, TopicNames, compacted_key
 from devices.publisher import tai_now_ns
 from flows.latency import TrueUtterance
-from operators.kafka_link import BrokerLink
+from operators.broker.kafka_link import BrokerLink
 
 from .rooms import ATTENDEES
 from .watching import Seen

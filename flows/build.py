@@ -14,23 +14,23 @@ from contracts.minutes import SCHEMA, Versions
 from contracts.topics import DEVICE_TOPICS, TIMELINE, TOPICS
 from models.speech_recogniser import ModelError, RecogniserSettings, SpeechRecogniser
 from models.voice_activity import VoiceActivity
-from operators.align import AlignSettings
-from operators.align_step import align
+from operators.align.grid import AlignSettings
+from operators.align.step import align
+from operators.broker.journal import KafkaJournal
+from operators.broker.kafka_link import TopicProblem, check_topics, say
+from operators.broker.sink import Outgoing, ShardSink
+from operators.broker.source import ShardSource
 from operators.clock import ClockSettings, clock
-from operators.deliver_step import deliver, verify
+from operators.deliver.step import deliver, verify
 from operators.draft import understand
 from operators.ingest import IngestSettings, ingest
-from operators.journal import KafkaJournal
-from operators.kafka_link import TopicProblem, check_topics, say
-from operators.perceive import MediaWorkers, Perceive, perceive
-from operators.perceive_meeting import PerceiveSettings
+from operators.perceive.meeting import PerceiveSettings
+from operators.perceive.step import MediaWorkers, Perceive, perceive
 from operators.settings import Settings, SettingsProblem, load_settings
-from operators.sink import Outgoing, ShardSink
-from operators.source import ShardSource
-from operators.speech import SpeechSettings
+from operators.speech.recognise import SpeechSettings
 from operators.store import Stores
-from operators.understand import RuleEngine
-from operators.verify import Verifier
+from operators.understand.engine import RuleEngine
+from operators.verify.check import Verifier
 
 PERCEIVE_STEPS = ("ingest", "clock", "perceive")
 MINUTES_STEPS = ("align", "understand", "deliver")

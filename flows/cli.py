@@ -268,7 +268,7 @@ def broker_up(
     ] = "embedded",
 ) -> None:
     """Start a broker that goes on in the background, and make the topics."""
-    from operators.kafka_link import BrokerLink, create_topics
+    from operators.broker.kafka_link import BrokerLink, create_topics
 
     from .brokers import EMBEDDED_SHARDS
     from .standing_broker import broker_up as up
@@ -301,7 +301,7 @@ def topics_create(
 ) -> None:
     """Create the topics that are missing, with the settings of the contract."""
     from contracts.topics import TOPICS
-    from operators.kafka_link import check_topics, create_topics, differing_settings
+    from operators.broker.kafka_link import check_topics, create_topics, differing_settings
 
     link = _settings(brokers).link()
     made = create_topics(link, replication=replication, wait_s=PATIENCE_S)
@@ -316,7 +316,7 @@ def _problems() -> tuple[type[Exception], ...]:
     from devices.publisher import PublishError
     from devices.streams import InputError
     from models.speech_recogniser import ModelError
-    from operators.kafka_link import BrokerUnreachable, TopicProblem
+    from operators.broker.kafka_link import BrokerUnreachable, TopicProblem
 
     from .brokers import BrokerError
 

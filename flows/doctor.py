@@ -95,7 +95,7 @@ def _voice() -> str:
 
 def _broker(settings: Settings) -> str:
     from contracts.topics import TOPICS
-    from operators.kafka_link import check_topics
+    from operators.broker.kafka_link import check_topics
 
     check_topics(settings.link(), "minuted doctor", TOPICS, wait_s=2.0)
     return f"{settings.bootstrap_servers} answers, all topics are there"

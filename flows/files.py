@@ -17,20 +17,20 @@ from contracts.topics import AUDIO, CONTROL, OCR, TIMELINE, TRANSCRIPT, VIDEO, T
 from devices.inputs import Room
 from devices.streams import StreamMessage, merged
 from models.voice_activity import VoiceActivity
-from operators.align import AlignSettings, Ended
-from operators.align_step import Align
+from operators.align.grid import AlignSettings, Ended
+from operators.align.step import Align
+from operators.broker.journal import NoJournal
+from operators.broker.sink import Outgoing
+from operators.broker.source import Received
 from operators.clock import Clock, ClockSettings
-from operators.deliver_step import Deliver, judge
+from operators.deliver.step import Deliver, judge
 from operators.draft import Drafting
 from operators.ingest import Ingest, IngestSettings
-from operators.journal import NoJournal
-from operators.perceive import Answer, MediaWorkers, Owner, Perceive
-from operators.perceive_meeting import Ask, PerceiveSettings
-from operators.sink import Outgoing
-from operators.source import Received
-from operators.understand import RuleEngine
-from operators.verify import Verifier
-from operators.verify_types import Stretch
+from operators.perceive.meeting import Ask, PerceiveSettings
+from operators.perceive.step import Answer, MediaWorkers, Owner, Perceive
+from operators.understand.engine import RuleEngine
+from operators.verify.check import Verifier
+from operators.verify.types import Stretch
 
 _AHEAD: Final = 24
 """Pieces of slow work under way before reading waits for the oldest; part of what makes the log repeatable."""

@@ -16,7 +16,7 @@ from typing import Final, Literal, Self
 from bytewax.recovery import init_db_dir
 
 from contracts.topics import DEFAULT_SHARDS, TopicNames
-from operators.kafka_link import BrokerLink, create_topics
+from operators.broker.kafka_link import BrokerLink, create_topics
 
 from .brokers import EMBEDDED_SHARDS, ApacheKafka, EmbeddedBroker, ServerProcess, guarded_command
 

@@ -15,8 +15,8 @@ from rich.table import Table
 from rich.text import Text
 
 from contracts.minutes import ActionItem, Item, Section
+from operators.deliver.render import clock_text, due_text_of
 from operators.plain_text import plain
-from operators.render import clock_text, due_text_of
 
 from .live_view import LiveView, MeetingView
 

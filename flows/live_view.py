@@ -30,8 +30,8 @@ from contracts.timeline import (
     UtteranceRecord,
 )
 from contracts.topics import MINUTES, PARTIALS, TIMELINE
+from operators.deliver.render import clock_text, due_text_of
 from operators.plain_text import plain
-from operators.render import clock_text, due_text_of
 
 KEPT_LINES: Final = 200
 WATCHED: Final = (TIMELINE, PARTIALS, MINUTES)

@@ -9,7 +9,7 @@ from confluent_kafka import OFFSET_BEGINNING, Consumer, TopicPartition
 
 from contracts.topics import DEADLETTER, MINUTES, PARTIALS, REVIEW, STATE, TIMELINE, Topic
 from devices.publisher import tai_now_ns
-from operators.kafka_link import BrokerLink
+from operators.broker.kafka_link import BrokerLink
 
 WATCHED: Final = (TIMELINE, PARTIALS, MINUTES, STATE, REVIEW, DEADLETTER)
 _POLL_S: Final = 0.2

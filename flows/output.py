@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from contracts.minutes import MinutesDocument
-from operators.render import minutes_json, minutes_markdown, transcript_vtt
+from operators.deliver.render import minutes_json, minutes_markdown, transcript_vtt
 
 
 def write_minutes(

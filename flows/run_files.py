@@ -15,7 +15,7 @@ from devices.inputs import Room
 from devices.streams import InputError, StreamMessage, due_ns
 from models.speech_recogniser import SpeechRecogniser
 from models.voice_activity import VoiceActivity
-from operators.perceive import MediaWorkers
+from operators.perceive.step import MediaWorkers
 from operators.settings import Settings
 
 from .build import perceive_settings, product_versions, recogniser_settings

@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.live import Live
 
 from contracts.topics import TopicNames
-from operators.kafka_link import BrokerLink, check_topics
+from operators.broker.kafka_link import BrokerLink, check_topics
 
 from .live_screen import closing, screen
 from .live_view import WATCHED, LiveView

@@ -21,14 +21,13 @@ from contracts.messages import (
 )
 from contracts.packet import ClockKind, Codec, Packet
 from contracts.timeline import ClockRecord, NoticeRecord
-
-from .align import to_timeline_ns
-from .ingest import Arrival, modality_of, refused
-from .kafka_link import say
-from .shard import by_shard
-from .sink import Outgoing
-from .source import CaughtUp
-from .store import StepStore, Stores
+from operators.align.grid import to_timeline_ns
+from operators.broker.kafka_link import say
+from operators.broker.sink import Outgoing
+from operators.broker.source import CaughtUp
+from operators.ingest import Arrival, modality_of, refused
+from operators.shard import by_shard
+from operators.store import StepStore, Stores
 
 _PREFIX: Final = b"meeting/"
 _ABSURD_NS: Final = 2**62

@@ -8,8 +8,8 @@ from collections.abc import Iterable, Sequence
 from operators.language.dates import DuePhrase
 from operators.language.text import STOP, Clause, Token, clause_of, clauses_of, expand, stems
 from operators.language.words import words_in
-from operators.understand_state import State, Telling
-from operators.understand_types import DraftItem, MeetingContext, Quote, SummarySentence
+from operators.understand.state import State, Telling
+from operators.understand.types import DraftItem, MeetingContext, Quote, SummarySentence
 
 MAX_SUMMARY_WORDS = 160
 MAX_SUMMARY_TASKS = 5

@@ -14,16 +14,26 @@ from bytewax.operators import KeyedStream
 
 from contracts.messages import Correction
 from contracts.minutes import Stage
-
-from .align import Aligned, Corrected, Ended, Heard, Purged, Setting, Settled, SlideSpan, Traced, Unheard
-from .compose import summary
-from .shard import by_shard
-from .sink import Outgoing
-from .store import StepStore, Stores
-from .understand import RuleEngine
-from .understand_state import State
-from .understand_types import DraftItem, Spoken, SummarySentence
-from .verify_types import Draft, Stretch
+from operators.align.grid import (
+    Aligned,
+    Corrected,
+    Ended,
+    Heard,
+    Purged,
+    Setting,
+    Settled,
+    SlideSpan,
+    Traced,
+    Unheard,
+)
+from operators.broker.sink import Outgoing
+from operators.compose import summary
+from operators.shard import by_shard
+from operators.store import StepStore, Stores
+from operators.understand.engine import RuleEngine
+from operators.understand.state import State
+from operators.understand.types import DraftItem, Spoken, SummarySentence
+from operators.verify.types import Draft, Stretch
 
 _MEETING: Final = b"meeting/"
 _SPOKEN: Final = b"spoken/"

@@ -25,11 +25,10 @@ from contracts.messages import (
 )
 from contracts.packet import MAX_PAYLOAD_BYTES, Modality, Packet, PacketError, decode, encode, stream_name
 from contracts.topics import AUDIO, CONTROL, DEADLETTER, OCR, TRANSCRIPT, VIDEO, TopicNames
-
-from .shard import by_shard
-from .sink import Outgoing
-from .source import CaughtUp, Received
-from .store import StepStore, Stores
+from operators.broker.sink import Outgoing
+from operators.broker.source import CaughtUp, Received
+from operators.shard import by_shard
+from operators.store import StepStore, Stores
 
 _PREFIX: Final = b"meeting/"
 _START_WINDOW: Final = 64

@@ -10,8 +10,7 @@ from pydantic import AfterValidator, Field, ValidationError
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from contracts.topics import DEFAULT_SHARDS, TopicNames
-
-from .kafka_link import BrokerLink
+from operators.broker.kafka_link import BrokerLink
 
 
 class SettingsProblem(ValueError):

@@ -13,8 +13,8 @@ from typing import Protocol, TypeVar
 import bytewax.operators as op
 from bytewax.operators import KeyedStream, StatefulBatchLogic
 
-from .kafka_link import say
-from .store import Marker, StateError, StepStore, Stores
+from operators.broker.kafka_link import say
+from operators.store import Marker, StateError, StepStore, Stores
 
 X = TypeVar("X")
 Y = TypeVar("Y")

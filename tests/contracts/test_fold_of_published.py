@@ -8,10 +8,10 @@ from hypothesis import strategies as st
 from contracts.consumer import SECTIONS, MinutesFold, read_event, read_state
 from contracts.minutes import Evidence, SummarySentence, Versions
 from contracts.topics import MINUTES, STATE
-from operators.deliver import MeetingLedger
-from operators.sink import Outgoing
-from operators.understand_types import MeetingContext
-from operators.verify_types import Draft, SummaryVerdict, Verified, VerifiedItem
+from operators.broker.sink import Outgoing
+from operators.deliver.ledger import MeetingLedger
+from operators.understand.types import MeetingContext
+from operators.verify.types import Draft, SummaryVerdict, Verified, VerifiedItem
 
 VERSIONS = Versions(product="0", model=None, rules="0", contract="0")
 SECOND = 1_000_000_000

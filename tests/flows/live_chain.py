@@ -24,9 +24,9 @@ from flows.files import MinutesOfLog, log_values, perceive_room
 from flows.installation import Installation
 from models.speech_recogniser import RecogniserSettings, SpeechRecogniser
 from models.voice_activity import VoiceActivity
-from operators.kafka_link import BrokerLink
-from operators.perceive import MediaWorkers
-from operators.perceive_meeting import PerceiveSettings
+from operators.broker.kafka_link import BrokerLink
+from operators.perceive.meeting import PerceiveSettings
+from operators.perceive.step import MediaWorkers
 
 S = 1_000_000_000
 PATIENCE_S = 120.0

@@ -13,7 +13,7 @@ from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-def
 from contracts.topics import TOPICS, TopicNames
 from flows.brokers import EmbeddedBroker, free_port, guarded_command
 from flows.installation import ROOT
-from operators.kafka_link import BrokerLink, create_topics
+from operators.broker.kafka_link import BrokerLink, create_topics
 
 
 @pytest.fixture(scope="module")

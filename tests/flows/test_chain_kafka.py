@@ -16,8 +16,8 @@ from devices.inputs import open_inputs
 from devices.publisher import Publisher
 from flows.brokers import ApacheKafka, wait_until_ready
 from flows.installation import Installation
-from operators.kafka_link import BrokerLink, check_topics, create_topics, differing_settings
-from operators.source import ShardSource
+from operators.broker.kafka_link import BrokerLink, check_topics, create_topics, differing_settings
+from operators.broker.source import ShardSource
 from tests.flows.live_chain import Chain, by_files, meeting_folder, plain
 
 pytestmark = [pytest.mark.kafka, pytest.mark.slow]

@@ -44,7 +44,7 @@ from flows.brokers import EmbeddedBroker
 from flows.live_screen import screen
 from flows.live_view import LiveView
 from flows.watch import run_view, watch
-from operators.kafka_link import BrokerLink, create_topics
+from operators.broker.kafka_link import BrokerLink, create_topics
 
 SECOND = 1_000_000_000
 ZERO = 1_780_000_000 * SECOND

@@ -30,9 +30,9 @@ from contracts.timeline import (
     StreamRecord,
     UtteranceRecord,
 )
-from operators.align import Aligned, AlignSettings, Corrected, Ended, Heard, Purged, Settled, Unheard
-from operators.align_step import Align
-from operators.source import Received
+from operators.align.grid import Aligned, AlignSettings, Corrected, Ended, Heard, Purged, Settled, Unheard
+from operators.align.step import Align
+from operators.broker.source import Received
 from operators.store import Stores
 
 S = 1_000_000_000

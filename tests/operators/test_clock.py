@@ -16,10 +16,10 @@ from contracts.messages import (
 )
 from contracts.packet import ClockKind, Codec, Modality, Packet
 from contracts.timeline import ClockRecord, NoticeRecord
-from operators.align import to_timeline_ns
+from operators.align.grid import to_timeline_ns
+from operators.broker.sink import Outgoing
 from operators.clock import Clock, ClockOutput, ClockSettings, Timed
 from operators.ingest import Arrival
-from operators.sink import Outgoing
 from operators.store import Stores
 
 S = 1_000_000_000

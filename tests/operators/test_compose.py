@@ -7,7 +7,7 @@ import datetime as dt
 import pytest
 
 from operators.compose import MAX_SUMMARY_WORDS, clean, summary
-from operators.understand import Attendee, DraftItem, MeetingContext, RuleEngine, Spoken, State
+from operators.understand.engine import Attendee, DraftItem, MeetingContext, RuleEngine, Spoken, State
 
 PEOPLE = (Attendee("Anna", "Anna", "chair"), Attendee("Tunde", "Tunde"), Attendee("Ilse", "Ilse"))
 CONTEXT = MeetingContext("Ward", dt.date(2026, 3, 17), PEOPLE, (), ("rota for the summer", "broken lift"))

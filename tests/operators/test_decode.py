@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 
 from contracts.packet import Codec
-from operators.decode import (
+from operators.media.client import (
     Decoded,
     DecodedPictures,
     DecodedSound,
@@ -26,7 +26,7 @@ from operators.decode import (
     DecodeSettings,
     FullFrame,
 )
-from operators.slides import SlideCandidate, SlideSettings
+from operators.pictures.slides import SlideCandidate, SlideSettings
 
 SAMPLE = Path(__file__).resolve().parents[2] / "devices" / "sample"
 SECOND = 1_000_000_000
@@ -459,7 +459,7 @@ def test_children_end_with_the_pool_and_with_the_parent(tmp_path: Path) -> None:
     script = (
         "import time\n"
         "from contracts.packet import Codec\n"
-        "from operators.decode import DecoderPool, DecodeSettings\n"
+        "from operators.media.client import DecoderPool, DecodeSettings\n"
         "pool = DecoderPool(DecodeSettings())\n"
         "pool.submit('s', Codec.JPEG, b'', True, 0)\n"
         "pool.drain(20)\n"

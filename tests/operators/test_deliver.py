@@ -17,10 +17,10 @@ from contracts.consumer import MinutesFold, read_event
 from contracts.messages import Correction
 from contracts.minutes import ActionItem, MinutesState, Stage, Versions
 from contracts.topics import AUDIT, MINUTES, REVIEW, STATE
-from operators.deliver import MeetingLedger
-from operators.deliver_document import SECTIONS
-from operators.sink import Outgoing
-from operators.understand_types import (
+from operators.broker.sink import Outgoing
+from operators.deliver.document import SECTIONS
+from operators.deliver.ledger import MeetingLedger
+from operators.understand.types import (
     Attendee,
     DraftItem,
     Kind,
@@ -29,8 +29,8 @@ from operators.understand_types import (
     Spoken,
     SummarySentence,
 )
-from operators.verify import verify
-from operators.verify_types import Draft, Stretch
+from operators.verify.check import verify
+from operators.verify.types import Draft, Stretch
 
 SECOND = 1_000_000_000
 VERSIONS = Versions(product="0.1.0", model=None, rules="1", contract="1")

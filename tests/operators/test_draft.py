@@ -25,12 +25,12 @@ from contracts.timeline import (
 )
 from contracts.topics import MINUTES, STATE
 from flows.files import MinutesOfLog
-from operators.align import Aligned, AlignSettings, Ended
-from operators.align_step import Align
+from operators.align.grid import Aligned, AlignSettings, Ended
+from operators.align.step import Align
 from operators.draft import Decided, Drafted, Drafting
 from operators.store import Stores
-from operators.understand import RuleEngine
-from operators.verify_types import Draft
+from operators.understand.engine import RuleEngine
+from operators.verify.types import Draft
 
 S = 1_000_000_000
 ZERO = 1_780_000_000 * S

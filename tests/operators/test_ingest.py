@@ -18,9 +18,9 @@ from contracts.messages import (
 )
 from contracts.packet import ClockKind, Codec, Modality, Packet, encode
 from contracts.topics import AUDIO, CONTROL, DEADLETTER, OCR, TRANSCRIPT, VIDEO, Topic, TopicNames
+from operators.broker.sink import Outgoing
+from operators.broker.source import CaughtUp, Received
 from operators.ingest import Arrival, Ingest, IngestSettings, Late, Loss
-from operators.sink import Outgoing
-from operators.source import CaughtUp, Received
 from operators.store import Marker, StepStore, Stores
 
 MS = 1_000_000

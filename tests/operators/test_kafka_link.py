@@ -9,7 +9,7 @@ from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-def
 
 from contracts.topics import TIMELINE, TOPICS, TopicNames
 from flows.brokers import EmbeddedBroker, free_port
-from operators.kafka_link import (
+from operators.broker.kafka_link import (
     BrokerLink,
     BrokerUnreachable,
     BrokerWatch,

@@ -4,14 +4,14 @@ from contracts.messages import MeetingStarted
 from contracts.minutes import Versions
 from contracts.timeline import ControlRecord, EndedRecord, UtteranceRecord
 from contracts.topics import DEADLETTER, MINUTES
-from operators.align import AlignSettings
-from operators.align_step import Align
-from operators.deliver_step import Deliver, judge
+from operators.align.grid import AlignSettings
+from operators.align.step import Align
+from operators.broker.sink import Outgoing
+from operators.broker.source import Received
+from operators.deliver.step import Deliver, judge
 from operators.draft import Drafting
-from operators.sink import Outgoing
-from operators.source import Received
-from operators.understand import RuleEngine
-from operators.verify import Verifier
+from operators.understand.engine import RuleEngine
+from operators.verify.check import Verifier
 
 TRACE = "00-" + "a" * 32 + "-" + "b" * 16 + "-01"
 RECORDS = (

@@ -5,12 +5,12 @@ from contracts.packet import ClockKind
 from contracts.timeline import TIMELINE_RECORD
 from contracts.topics import CONTROL, TRANSCRIPT, Topic, TopicNames
 from models.voice_activity import VoiceActivity
+from operators.broker.journal import NoJournal
+from operators.broker.source import CaughtUp, Received
 from operators.clock import Clock, ClockSettings
 from operators.ingest import Ingest, IngestSettings
-from operators.journal import NoJournal
-from operators.perceive import Answer, Owner, Perceive
-from operators.perceive_meeting import Ask, PerceiveSettings
-from operators.source import CaughtUp, Received
+from operators.perceive.meeting import Ask, PerceiveSettings
+from operators.perceive.step import Answer, Owner, Perceive
 
 
 class NoWorkers:

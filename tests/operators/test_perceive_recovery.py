@@ -22,12 +22,12 @@ from devices.streams import merged
 from flows.files import MinutesOfLog
 from models.speech_recogniser import Recognition
 from models.voice_activity import VoiceActivity
+from operators.broker.source import CaughtUp, Received
 from operators.clock import Clock, ClockSettings
 from operators.ingest import Ingest, IngestSettings
-from operators.perceive import Answer, Owner, Perceive, Recognised
-from operators.perceive_meeting import Ask, PerceiveSettings
-from operators.source import CaughtUp, Received
-from operators.speech_events import RecognitionRequest
+from operators.perceive.meeting import Ask, PerceiveSettings
+from operators.perceive.step import Answer, Owner, Perceive, Recognised
+from operators.speech.events import RecognitionRequest
 from operators.store import Marker, StepStore, Stores
 
 SAMPLE = Path(__file__).resolve().parents[2] / "devices" / "sample"

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from contracts.packet import ClockKind, Codec, Modality, Packet, decode, encode, payload_array
-from operators.picture import (
+from operators.pictures.picture import (
     PATCH_PERIOD_NS,
     VOLUME_PERIOD_NS,
     ChangeSettings,

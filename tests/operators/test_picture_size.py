@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from operators.picture_size import PictureError, check_size, h264_sizes, jpeg_size
+from operators.pictures.size import PictureError, check_size, h264_sizes, jpeg_size
 
 
 def h264(width: int, height: int, profile: str, pixel_format: str = "yuv420p") -> bytes:

@@ -24,8 +24,7 @@ from contracts.minutes import (
     UtteranceShown,
     Versions,
 )
-from operators.plain_text import plain
-from operators.render import (
+from operators.deliver.render import (
     clock_text,
     date_text,
     escape_markdown,
@@ -34,6 +33,7 @@ from operators.render import (
     minutes_markdown,
     transcript_vtt,
 )
+from operators.plain_text import plain
 
 NASTY = "a|b `code` <img src=x onerror=alert(1)> [link](javascript:alert(1)) **bold** &lt; https://evil.example $x$"
 

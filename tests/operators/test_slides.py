@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from models.slide_reader import TextLine
-from operators.picture import Luma
-from operators.slides import Slide, SlideCandidate, SlideEvent, SlideSettings, SlideWatcher
+from operators.pictures.picture import Luma
+from operators.pictures.slides import Slide, SlideCandidate, SlideEvent, SlideSettings, SlideWatcher
 
 SECOND = 1_000_000_000
 

@@ -16,8 +16,7 @@ import soundfile
 
 from models.speech_recogniser import Recognition, Word
 from models.voice_activity import VoiceActivity
-from operators.speech import MeetingSpeech, SpeechSettings
-from operators.speech_events import (
+from operators.speech.events import (
     PieceClosed,
     PieceText,
     PieceWithdrawn,
@@ -25,6 +24,7 @@ from operators.speech_events import (
     SpeechEvent,
     SpeechResumed,
 )
+from operators.speech.recognise import MeetingSpeech, SpeechSettings
 
 SAMPLE = Path(__file__).parents[2] / "devices" / "sample"
 RATE_HZ = 16_000

@@ -2,7 +2,7 @@
 
 import pytest
 
-from operators.speech_echo import is_echo
+from operators.speech.echo import is_echo
 
 SPAN = (0, 2_000_000_000)
 LATER = (3_000_000_000, 5_000_000_000)

@@ -5,7 +5,7 @@ import itertools
 import numpy as np
 import pytest
 
-from operators.speech_endpointing import (
+from operators.speech.endpointing import (
     Closed,
     Dropped,
     Endpointer,
@@ -16,7 +16,7 @@ from operators.speech_endpointing import (
     Resumed,
     Step,
 )
-from operators.speech_stream import FRAME_NS, Frame
+from operators.speech.stream import FRAME_NS, Frame
 
 SETTINGS = EndpointSettings()
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from operators.speech_names import NameChange, correct_names
+from operators.speech.names import NameChange, correct_names
 
 ATTENDEES = ("Sarah Whitfield", "Mark", "Katherine", "Anna", "Ben", "Yasmin Okafor")
 ORDINARY = frozenset(

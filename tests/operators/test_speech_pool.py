@@ -9,8 +9,8 @@ import numpy.typing as npt
 import pytest
 
 from models.speech_recogniser import Recognition
-from operators.speech_events import Kind, RecognitionRequest
-from operators.speech_pool import Answer, PoolFull, PoolSettings, RecognitionPool, Superseded
+from operators.speech.events import Kind, RecognitionRequest
+from operators.speech.pool import Answer, PoolFull, PoolSettings, RecognitionPool, Superseded
 
 
 @dataclass

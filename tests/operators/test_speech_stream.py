@@ -5,8 +5,8 @@ import numpy.typing as npt
 import pytest
 
 from models.voice_activity import FRAME_SAMPLES
-from operators.speech_resample import Resampler, UnsupportedRate
-from operators.speech_stream import FRAME_NS, SoundStream, StreamName
+from operators.speech.resample import Resampler, UnsupportedRate
+from operators.speech.stream import FRAME_NS, SoundStream, StreamName
 
 BLOCK = 320
 BLOCK_NS = 20_000_000

@@ -7,7 +7,7 @@ import datetime as dt
 import pytest
 
 from operators.compose import clean
-from operators.understand import Attendee, DraftItem, MeetingContext, RuleEngine, Spoken
+from operators.understand.engine import Attendee, DraftItem, MeetingContext, RuleEngine, Spoken
 
 PEOPLE = ("Anna", "Ben", "Carl")
 

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from operators.compose import MAX_SUMMARY_WORDS, summary
-from operators.understand import (
+from operators.understand.engine import (
     Attendee,
     DraftItem,
     MeetingContext,

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import yaml
 
-from operators.understand import Attendee, DraftItem, MeetingContext, RuleEngine, Spoken
+from operators.understand.engine import Attendee, DraftItem, MeetingContext, RuleEngine, Spoken
 
 FOLDER = Path(__file__).parent / "understand_meetings"
 MEETINGS = {p.stem: yaml.safe_load(p.read_text(encoding="utf-8")) for p in sorted(FOLDER.glob("*.yaml"))}

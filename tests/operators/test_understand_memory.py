@@ -4,12 +4,12 @@ import datetime as dt
 
 import pytest
 
-from operators import understand
 from operators.language.people import person_of, roster_of
 from operators.language.rules import rules_of
-from operators.understand import RuleEngine
-from operators.understand_hear import _READ, _READ_KEPT, hear
-from operators.understand_types import DraftItem, MeetingContext, Spoken
+from operators.understand import engine as understand
+from operators.understand.engine import RuleEngine
+from operators.understand.hear import _READ, _READ_KEPT, hear
+from operators.understand.types import DraftItem, MeetingContext, Spoken
 
 
 def said(identity: str, text: str, speaker: str = "Anna") -> Spoken:

@@ -6,8 +6,8 @@ import pytest
 
 from operators.language.people import person_of, roster_of
 from operators.language.rules import Rule, rules_of
-from operators.understand_hear import hear
-from operators.understand_types import Spoken
+from operators.understand.hear import hear
+from operators.understand.types import Spoken
 
 NAMES = ("Anna", "Ben", "Kate", "Kamala", "May", "Tariq", "Samir", "Stellan", "Magda", "Tunde", "Nkechi")
 ROSTER = roster_of(

@@ -6,7 +6,7 @@ import datetime as dt
 
 import pytest
 
-from operators.understand import Attendee, DraftItem, MeetingContext, RuleEngine, Spoken
+from operators.understand.engine import Attendee, DraftItem, MeetingContext, RuleEngine, Spoken
 
 TASK = ("Ana: right, next", "Bob: I'll ring the plumber about the boiler on Friday", "Ana: thanks Bob")
 DECISION = (

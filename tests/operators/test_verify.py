@@ -9,9 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from operators import claims
-from operators.evidence import spoken_span
-from operators.understand_types import (
+from operators.understand.types import (
     Attendee,
     DraftItem,
     MeetingContext,
@@ -20,8 +18,10 @@ from operators.understand_types import (
     SpokenWord,
     SummarySentence,
 )
-from operators.verify import Verifier, VerifySettings, verify
-from operators.verify_types import Draft, Stretch, VerifiedItem, seconds
+from operators.verify import claims
+from operators.verify.check import Verifier, VerifySettings, verify
+from operators.verify.evidence import spoken_span
+from operators.verify.types import Draft, Stretch, VerifiedItem, seconds
 
 SECOND = 1_000_000_000
 MEETING = dt.date(2026, 3, 10)  # a Tuesday

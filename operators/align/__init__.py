@@ -1,0 +1,1 @@
+"""The step that puts a meeting's log onto one grid."""

@@ -1,0 +1,1 @@
+"""The edges to the broker: reading, writing, the journal."""

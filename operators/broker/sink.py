@@ -1,0 +1,113 @@
+"""Kafka sink: idempotent, waits for every delivery before a batch counts as written.
+
+Bytewax waits for a partitioned sink at the end of an epoch, so what a snapshot covers has been
+delivered. A broker that is away is waited for; an error that cannot be retried stops the process.
+"""
+
+import os
+import threading
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Final
+
+from bytewax.outputs import FixedPartitionedSink, StatefulSinkPartition
+from confluent_kafka import KafkaError, KafkaException, Message, Producer
+
+from contracts.headers import cloud_event
+from contracts.topics import Topic
+from operators.broker.kafka_link import BrokerLink, broker_watch, say
+from operators.shard import shard_key
+
+_FLUSH_STEP_S: Final = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class Outgoing:
+    """One message to be written to its shard's partition of a topic."""
+
+    topic: Topic
+    key: bytes
+    value: bytes
+    kind: str
+    """Message type for routers, without prefix."""
+    event_id: str = ""
+    traceparent: str | None = None
+
+
+class _SharedProducer:
+    """The producer of one worker thread."""
+
+    def __init__(self, link: BrokerLink, source: str) -> None:
+        self._link = link
+        self._source = source
+        self._watch = broker_watch(source, link)
+        self._producer = Producer(link.producer(self._watch))
+        self._failed: KafkaError | None = None
+
+    def write(self, shard: int, items: Iterable[Outgoing]) -> None:
+        """Deliver all items in order; returns when the broker has them."""
+        now = datetime.now(UTC).isoformat(timespec="milliseconds")
+        for item in items:
+            while True:
+                try:
+                    self._producer.produce(
+                        self._link.names.of(item.topic), key=item.key, value=item.value, partition=shard,
+                        headers=[*cloud_event(item.kind, item.event_id, self._source, now, item.traceparent)],
+                        on_delivery=self._on_delivery,
+                    )  # fmt: skip
+                    break
+                except BufferError:
+                    self._producer.poll(0.05)
+                except KafkaException as error:
+                    self._stop(str(error.args[0].str()), self._link.names.of(item.topic))
+        while self._producer.flush(_FLUSH_STEP_S) > 0:
+            self._watch.suspect()
+        if self._failed is not None:
+            self._stop(self._failed.str(), "the topics")
+
+    def _on_delivery(self, error: KafkaError | None, message: Message) -> None:
+        del message
+        if error is not None and self._failed is None:
+            self._failed = error
+
+    def _stop(self, what: str, where: str) -> None:
+        say(
+            f"{self._source}: cannot write to {where}: {what}. Stopping; nothing that was not written is marked as done"
+        )
+        # The engine would go on with the other steps of this epoch; state is safe against a hard stop.
+        os._exit(1)
+
+
+class _ShardPartition(StatefulSinkPartition[Outgoing, None]):
+    def __init__(self, producer: _SharedProducer, shard: int) -> None:
+        self._producer = producer
+        self._shard = shard
+
+    def write_batch(self, items: list[Outgoing]) -> None:
+        self._producer.write(self._shard, items)
+
+    def snapshot(self) -> None:
+        return None
+
+
+class ShardSink(FixedPartitionedSink[Outgoing, None]):
+    """Writes ``(shard key, Outgoing)`` to the partition that has the shard's number."""
+
+    def __init__(self, link: BrokerLink, source: str) -> None:
+        self._link = link
+        self._source = source
+        self._local = threading.local()
+
+    def list_parts(self) -> list[str]:
+        return [shard_key(s) for s in range(self._link.names.shards)]
+
+    def part_fn(self, item_key: str) -> int:
+        return int(item_key)
+
+    def build_part(self, step_id: str, for_part: str, resume_state: None) -> _ShardPartition:
+        del step_id, resume_state
+        shared = getattr(self._local, "producer", None)
+        if shared is None:
+            shared = self._local.producer = _SharedProducer(self._link, self._source)
+        return _ShardPartition(shared, int(for_part))

@@ -1,0 +1,1 @@
+"""From verified drafts to what is published."""

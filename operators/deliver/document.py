@@ -1,0 +1,187 @@
+"""The folded minutes: what is published, put together as documents."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final, TypedDict
+
+from contracts.messages import Correction
+from contracts.minutes import (
+    ActionItem,
+    Attendee,
+    Gap,
+    Item,
+    MinutesDocument,
+    MinutesState,
+    Review,
+    Section,
+    SlideShown,
+    SummarySentence,
+    UtteranceShown,
+    Verdict,
+    Versions,
+)
+from operators.plain_text import plain
+from operators.understand.types import Spoken
+from operators.verify.types import Draft, Stretch, Verified, VerifiedItem, seconds
+
+SECTIONS: Final[tuple[Section, ...]] = ("decisions", "action_items", "open_questions", "answered_questions")
+_NS_PER_S: Final = 1_000_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """What the minutes say of the meeting itself, from the newest draft."""
+
+    title: str | None = None
+    start_ns: int | None = None
+    tai_utc_offset_s: int = 37
+    duration_s: float = 0.0
+    attendees: tuple[Attendee, ...] = ()
+    gaps: tuple[Gap, ...] = ()
+    notices: tuple[str, ...] = ()
+
+
+def setting_of(verified: Verified) -> Setting:
+    draft = verified.draft
+    return Setting(
+        title=plain(draft.context.title)[:1000] if draft.context.title else None,
+        start_ns=draft.start_ns,
+        tai_utc_offset_s=draft.tai_utc_offset_s,
+        duration_s=seconds(draft.duration_ns, 0),
+        attendees=_attendees(draft),
+        gaps=tuple(
+            Gap(
+                start_s=seconds(g.start_ns, draft.zero_ns),
+                end_s=seconds(g.end_ns, draft.zero_ns),
+                what=g.text,
+                stream=g.device,
+            )
+            for g in sorted(draft.gaps, key=lambda g: (g.start_ns, g.end_ns, g.text, g.device))
+        ),
+        notices=verified.notices,
+    )
+
+
+def _attendees(draft: Draft) -> tuple[Attendee, ...]:
+    """The control list in its order, then speakers who are not on it."""
+    heard_as = {name: name for name in draft.speakers}
+    listed = [
+        Attendee(name=a.name, speaker=a.speaker or heard_as.get(a.name), external=a.external)
+        for a in draft.context.attendees
+    ]
+    known = {label for a in listed for label in (a.name, a.speaker) if label}
+    heard = sorted({s for s in draft.speakers if s not in known})
+    return (*listed, *(Attendee(name=s, speaker=s, external=False) for s in heard))
+
+
+_SHOWN: Final[Mapping[str, Verdict]] = {"pass": "pass", "repaired": "repaired"}
+
+
+def item_of(verified: VerifiedItem) -> ActionItem | Item:
+    """The item as it is published."""
+    verdict = _SHOWN.get(verified.verdict, "review")
+    item = Item(
+        id=verified.item_id, text=verified.text, confidence=verified.confidence, origin=verified.origin,
+        verdict=verdict, evidence=verified.evidence,
+    )  # fmt: skip
+    if verified.section != "action_items":
+        return item
+    return ActionItem(
+        **{name: getattr(item, name) for name in Item.model_fields},
+        owner=verified.owner, due=verified.due, due_text=verified.due_text,
+    )  # fmt: skip
+
+
+def corrected(item: ActionItem | Item, correction: Correction) -> ActionItem | Item:
+    """The item as a person wants it; owner and due apply to action items alone."""
+    changes: dict[str, object] = {"origin": "person", "verdict": "pass", "confidence": 1.0}
+    if correction.action == "change":
+        changes |= {"text": plain(correction.text)} if correction.text is not None else {}
+        if isinstance(item, ActionItem):
+            changes |= {"owner": plain(correction.owner)} if correction.owner is not None else {}
+            changes |= {"due": correction.due} if correction.due is not None else {}
+    return item.model_copy(update=changes)
+
+
+class Identity(TypedDict):
+    """What identifies a state of the minutes."""
+
+    meeting_id: str
+    generation: int
+    revision: int
+
+
+def folded(
+    setting: Setting,
+    identity: Identity,
+    items: Sequence[tuple[Section, ActionItem | Item]],
+    summary: tuple[SummarySentence, ...],
+    waiting: int,
+    versions: Versions,
+) -> MinutesState:
+    """The minutes without transcript and slides; items by the start of their first evidence, then by id."""
+    sections: dict[Section, list[ActionItem | Item]] = {name: [] for name in SECTIONS}
+    for section, item in items:
+        sections[section].append(item)
+    for found in sections.values():
+        found.sort(key=lambda i: (i.evidence[0].start_s if i.evidence else 0.0, i.id))
+    actions = tuple(i for i in sections["action_items"] if isinstance(i, ActionItem))
+    return MinutesState(
+        schema="minuted.minutes/1",
+        **identity,
+        title=setting.title,
+        started=_started(setting),
+        start_ns=setting.start_ns,
+        duration_s=setting.duration_s,
+        attendees=(*setting.attendees, *_outsiders(setting, actions)),
+        summary=summary,
+        decisions=tuple(sections["decisions"]),
+        action_items=actions,
+        open_questions=tuple(sections["open_questions"]),
+        answered_questions=tuple(sections["answered_questions"]),
+        gaps=setting.gaps,
+        notices=setting.notices,
+        review=Review(waiting=waiting),
+        versions=versions,
+    )
+
+
+def _started(setting: Setting) -> dt.datetime | None:
+    if setting.start_ns is None:
+        return None
+    utc_us = (setting.start_ns - setting.tai_utc_offset_s * _NS_PER_S) // 1000
+    return dt.datetime(1970, 1, 1, tzinfo=dt.UTC) + dt.timedelta(microseconds=utc_us)
+
+
+def _outsiders(setting: Setting, actions: Iterable[ActionItem]) -> list[Attendee]:
+    """People outside the meeting to whom something fell."""
+    known = {label for a in setting.attendees for label in (a.name, a.speaker) if label}
+    owners = {i.owner for i in actions if i.owner and i.owner not in known}
+    return [Attendee(name=name, speaker=None, external=True) for name in sorted(owners)]
+
+
+def document_of(
+    state: MinutesState, utterances: Iterable[Spoken], slides: Iterable[Stretch], zero_ns: int
+) -> MinutesDocument:
+    """``minutes.json``: the state with transcript and slides, both in order of time."""
+    return MinutesDocument(
+        schema="minuted.minutes/1",
+        **{name: getattr(state, name) for name in MinutesState.model_fields if name != "schema_"},
+        slides=tuple(
+            SlideShown(start_s=seconds(s.start_ns, zero_ns), end_s=seconds(s.end_ns, zero_ns), text=s.text)
+            for s in sorted(slides, key=lambda s: (s.start_ns, s.end_ns, s.text))
+        ),
+        utterances=tuple(
+            UtteranceShown(
+                id=u.id,
+                start_s=seconds(u.start_ns, zero_ns),
+                end_s=seconds(u.end_ns, zero_ns),
+                speaker=u.speaker,
+                text=u.text,
+            )
+            for u in sorted(utterances, key=lambda u: (u.start_ns, u.id))
+        ),
+    )

@@ -1,0 +1,1 @@
+"""Decoding of compressed media in child processes."""

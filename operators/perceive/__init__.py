@@ -1,0 +1,1 @@
+"""The step from device packets to the log."""

@@ -1,0 +1,810 @@
+"""Perception of one meeting: arrivals in, log records and requests for slow work out.
+
+Plain data in, plain data out. Recognition, decoding and reading are asked for and answered later, in
+any order; what is decided depends on the media and the answers. What already stands on the log
+(``decided``) is taken from there and never asked for or written again.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from contracts.messages import (
+    AgendaChanged,
+    AnyControl,
+    AttendeesChanged,
+    ChannelMapChanged,
+    EndOfStream,
+    MeetingEnded,
+    MeetingStarted,
+    OcrMessage,
+    PartialText,
+    SpeakerTurn,
+    SpeakerTurns,
+    TranscriptMessage,
+)
+from contracts.messages import TextLine as TextLineMessage
+from contracts.packet import ClockKind, Codec, Modality, Packet, payload_array
+from contracts.timeline import (
+    AnyRecord,
+    ClockRecord,
+    ControlRecord,
+    EndedRecord,
+    GapRecord,
+    MarkRecord,
+    NoticeRecord,
+    RecordWord,
+    SlideRecord,
+    StreamRecord,
+    UtteranceRecord,
+)
+from models.speech_recogniser import Recognition, Word
+from models.voice_activity import VoiceActivity
+from operators.align.grid import is_step, to_timeline_ns
+from operators.clock import Timed
+from operators.ingest import Arrival, Late, Loss, modality_of
+from operators.media.client import DecodedPictures, DecodedSound, DecodeFailed, FullFrame
+from operators.perceive.pictures import (
+    DecodePicture,
+    FetchFrame,
+    MeetingPictures,
+    PictureFeatures,
+    PictureLost,
+    PictureStep,
+    ReadSlide,
+)
+from operators.pictures.picture import FeatureBlock
+from operators.pictures.slides import Slide, SlideSettings
+from operators.speech.events import PieceClosed, PieceText, PieceWithdrawn, RecognitionRequest, SpeechEvent
+from operators.speech.names import correct_names
+from operators.speech.pool import PoolFull, Superseded
+from operators.speech.recognise import MeetingSpeech, SpeechSettings
+
+_SAMPLING_MS: Final = 1000 / 16_000
+_MARK_EVERY_NS: Final = 100_000_000
+_DRAINED_NS: Final = 100_000_000
+"""A stream that has ended is done once its mark is this close to its end (less than a piece is short)."""
+_BIAS_EVERY_NS: Final = 1_000_000_000
+_HOTWORD_AGE_NS: Final = 10_000_000_000
+_END_WAIT_S: Final = 0.5
+"""How long nothing may have come before a meeting ends whose streams nobody has named."""
+_FOREVER_NS: Final = 2**63 - 1
+
+
+@dataclass(frozen=True, slots=True)
+class PerceiveSettings:
+    """``stream_idle_s``, ``meeting_idle_s``: silence after which a stream, a meeting is given up (wall clock)."""
+
+    stream_idle_s: float = 15.0
+    meeting_idle_s: float = 600.0
+    speech: SpeechSettings = field(default_factory=SpeechSettings)
+    slides: SlideSettings = field(default_factory=SlideSettings)
+    ordinary_words: frozenset[str] = frozenset()
+    """Lower-case words that are never taken for a misheard name."""
+
+
+@dataclass(frozen=True, slots=True)
+class DecodeSound:
+    """Ask: decode this block of sound."""
+
+    stream: str
+    packet: Packet
+
+
+@dataclass(frozen=True, slots=True)
+class Undecodable:
+    """A packet whose media no decoder could read."""
+
+    packet: Packet
+    reason: str
+
+
+Ask = RecognitionRequest | DecodeSound | DecodePicture | FetchFrame | ReadSlide
+Emission = AnyRecord | Packet | Undecodable | PartialText | Ask
+
+
+@dataclass(slots=True)
+class Stream:
+    """What perception knows of one stream."""
+
+    device: str
+    modality: Modality
+    state: Literal["expected", "opened", "ended", "given_up"] = "expected"
+    epoch: int = 0
+    sequence: int = -1
+    clock: int = 0
+    raw_ns: int = 0
+    end_raw_ns: int | None = None
+    """Where the device said that its stream ends; the stream has ended once it is drained."""
+    logged_mark_ns: int | None = None
+    before_step: tuple[int, int] | None = None
+    """Clock and raw time at which the device's clock jumped."""
+    undecoded: list[Packet] = field(default_factory=list)
+    features: int = 0
+
+    def clock_at(self, raw_ns: int) -> int:
+        """Clock record for something that began at a raw time: a piece may go on through a jump of the clock."""
+        if self.before_step is None:
+            return self.clock
+        clock, stopped_ns = self.before_step
+        return self.clock if abs(raw_ns - self.raw_ns) <= abs(raw_ns - stopped_ns) else clock
+
+    @property
+    def over(self) -> bool:
+        return self.state in ("ended", "given_up")
+
+
+class MeetingPerception:
+    """One meeting. Not thread-safe; one shard's thread calls it."""
+
+    def __init__(
+        self, settings: PerceiveSettings, meeting_id: str, voice: VoiceActivity, *, live: bool
+    ) -> None:
+        """``live``: partial texts are wanted, and streams that fall silent are given up."""
+        self._settings = settings
+        self._voice = voice
+        self._live = live
+        self.meeting_id = meeting_id
+        self.started: MeetingStarted | None = None
+        self.end: MeetingEnded | None = None
+        self.ended = False
+        self._streams: dict[str, Stream] = {}
+        self._speakers: dict[tuple[str, int], str] = {}
+        self._turns: dict[str, tuple[SpeakerTurn, ...]] = {}
+        self._names: tuple[str, ...] = ()
+        self._topics: tuple[str, ...] = ()
+        self._terms: tuple[str, ...] = ()
+        self._biased_ns = self._marked_ns = -(2**63)
+        self._clocks: dict[str, ClockRecord] = {}
+        self._slides_seen: list[tuple[int, str, tuple[str, ...]]] = []
+        self._late = 0
+        self._arrived_s = 0.0
+        self._settled_end = False
+        self._speech = MeetingSpeech(settings.speech, voice)
+        self._pictures = MeetingPictures(settings.slides)
+        self._out: list[Emission] = []
+        self._decided: dict[str, AnyRecord] = {}
+        self._decided_texts: dict[tuple[str, int], UtteranceRecord] = {}
+        self.last_activity_s: dict[str, float] = {}
+
+    # --- inputs
+
+    def decide(self, records: Iterable[AnyRecord]) -> None:
+        """Records of earlier runs that stand on the log: they hold."""
+        for record in records:
+            self._decided[record.identity] = record
+            if isinstance(record, UtteranceRecord) and record.state != "withdrawn":
+                self._decided_texts[record.id, record.version] = record
+            if isinstance(record, EndedRecord):
+                self.ended = True
+
+    def resume(self) -> list[Emission]:
+        """After a restart from a snapshot: give-ups that stand, and work that has to be asked for again."""
+        for name in list(self._streams):
+            self._apply_decided_give_up(name)
+        self._picture_steps(self._pictures.repeat())
+        for name, stream in self._streams.items():
+            self._out += [DecodeSound(name, packet) for packet in stream.undecoded]
+        self._advance()
+        return self._drain()
+
+    def feed(self, timed: Timed, now_s: float) -> list[Emission]:
+        """The next arrival; ``now_s`` is the clock of ``check_idle``."""
+        arrival = timed.arrival
+        body = arrival.body
+        if self.ended:
+            return self._after_end(arrival)
+        self._arrived_s = now_s
+        if isinstance(body, Loss):
+            self._gap(body.stream, body.device_id, body.raw_start_ns, body.raw_end_ns, "lost")
+        elif isinstance(body, Late):
+            self._late += 1
+        elif isinstance(body, Packet | TranscriptMessage | OcrMessage | EndOfStream):
+            self._open(timed, body)
+            name = f"{body.device_id}/{modality_of(body).name.lower()}"
+            self.last_activity_s[name] = now_s
+            self._media(name, self._streams[name], body)
+            return self._finish(name)
+        else:
+            self._control(body, arrival)
+        return self._finish()
+
+    def place(self, record: ClockRecord | NoticeRecord) -> list[Emission]:
+        """A clock record or a notice of the clock step, for the log."""
+        if self.ended:
+            return []
+        if isinstance(record, ClockRecord):
+            self._clocks[record.device] = record
+            self._speech.set_clock_offset(record.device, record.offset_ns)
+            if is_step(record):
+                self._stepped(record)
+        self._emit(record)
+        return self._drain()
+
+    def _stepped(self, record: ClockRecord) -> None:
+        """How far the device's streams have come is counted on its clock, which has just been set."""
+        for stream in self._streams.values():
+            if stream.device == record.device and stream.raw_ns:
+                stream.before_step = (stream.clock, stream.raw_ns)
+                stream.raw_ns, stream.logged_mark_ns = record.from_raw_ns, None
+
+    def recognised(self, request: RecognitionRequest, found: Recognition | Exception) -> list[Emission]:
+        """The answer to a recognition request."""
+        if isinstance(found, Superseded):
+            return []
+        if isinstance(found, PoolFull):
+            self._speech.failed(request.piece_id, request.version)
+            self._gap(f"{request.device}/audio", request.device, request.start_ns, request.end_ns, "shed")
+            self._notice("shed", "Recognition did not keep up; some speech was left out.")
+        elif isinstance(found, Exception):
+            self._speech.failed(request.piece_id, request.version)
+            self._notice("recognition_failed", "Some speech could not be recognised.")
+        else:
+            self._speech.result(request.piece_id, request.version, found)
+        self._advance()
+        return self._finish()
+
+    def decoded(self, result: DecodedSound | DecodedPictures | FullFrame | DecodeFailed) -> list[Emission]:
+        """The answer to a decoding request."""
+        stream = self._streams.get(result.stream)
+        if stream is None:
+            return []
+        if isinstance(result, DecodedSound):
+            self._undecoded_done(stream, result.timestamp_ns)
+            self._push_sound(result.stream, stream, result.timestamp_ns, result.samples, result.rate_hz)
+        elif isinstance(result, DecodedPictures):
+            self._picture_steps(self._pictures.decoded(result))
+        elif isinstance(result, FullFrame):
+            self._picture_steps(self._pictures.fetched(result))
+        elif stream.modality is Modality.AUDIO:
+            self._refuse(stream.undecoded, result)
+            self._undecoded_done(stream, result.timestamp_ns)
+            self._gap(
+                result.stream, stream.device, result.timestamp_ns, result.timestamp_ns + 1, "undecodable"
+            )
+        else:
+            self._refuse(self._pictures.recent(result.stream), result)
+            self._picture_steps(self._pictures.failed(result))
+        return self._finish()
+
+    def read(self, ask: ReadSlide, lines: Sequence[Any] | None) -> list[Emission]:
+        """The answer to a reading request."""
+        self._picture_steps(self._pictures.read(ask.stream, ask.frame_ns, lines))
+        return self._finish()
+
+    def check_idle(self, now_s: float) -> list[Emission]:
+        """Give up what has been silent for too long; ``now_s`` counts only while the flow is not behind."""
+        if not self._live or self.ended:
+            return []
+        for name, stream in self._streams.items():
+            since = self.last_activity_s.setdefault(name, now_s)
+            if (
+                not stream.over
+                and now_s - since > self._settings.stream_idle_s
+                and not self._busy(name, stream)
+            ):
+                self._give_up(name, stream)
+        newest = max(self.last_activity_s.values(), default=now_s)
+        if (
+            self.end is None
+            and now_s - newest > self._settings.meeting_idle_s
+            and all(s.over for s in self._streams.values())
+        ):
+            self._end("idle", self._last_mark_ns())
+        # Messages of one moment on several topics come in any order: the end waits until nothing follows it.
+        self._settled_end = self.end is not None and now_s - self._arrived_s >= _END_WAIT_S
+        return self._finish()
+
+    def finish_input(self) -> list[Emission]:
+        """No more input will come (files): streams without an end of their own end here."""
+        for name, stream in self._streams.items():
+            if stream.state == "expected":
+                self._give_up(name, stream)
+            elif stream.end_raw_ns is None and not stream.over:
+                self._end_stream(stream, stream.raw_ns)
+        if self.end is None:
+            self.end = MeetingEnded(meeting_id=self.meeting_id)
+        return self._finish()
+
+    # --- control
+
+    def _control(self, control: AnyControl, arrival: Arrival) -> None:
+        self._emit(ControlRecord(meeting_id=self.meeting_id, control=control, source=arrival.source))
+        match control:
+            case MeetingStarted():
+                self.started = control
+                self._names = tuple(a.name for a in control.attendees)
+                self._topics = (*control.agenda, *control.key_topics)
+                self._speakers = {(c.device, c.channel): c.speaker for c in control.channel_map}
+                for name in control.streams:
+                    device, _, modality = name.rpartition("/")
+                    if modality.upper() in Modality.__members__ and device:
+                        self._streams.setdefault(name, Stream(device, Modality[modality.upper()]))
+            case MeetingEnded():
+                self.end = control
+            case AttendeesChanged():
+                self._names = tuple(a.name for a in control.attendees)
+            case ChannelMapChanged():
+                self._speakers = {(c.device, c.channel): c.speaker for c in control.channel_map}
+            case AgendaChanged():
+                self._topics = (*control.agenda, *control.key_topics)
+            case SpeakerTurns():
+                self._turns[control.device] = tuple(sorted(control.turns, key=lambda t: t.start_ns))
+        self._bias()
+
+    def _bias(self, now_ns: int | None = None) -> None:
+        """Names and terms that recognition should expect: people, agenda, slides that stood for a while."""
+        words = [*self._names, *self._topics]
+        if now_ns is not None:
+            for start_ns, _, terms in self._slides_seen:
+                if start_ns + _HOTWORD_AGE_NS <= now_ns:
+                    words += terms
+        self._terms = tuple(dict.fromkeys(words))
+        self._speech.set_hotwords(self._terms)
+
+    # --- media
+
+    def _open(self, timed: Timed, body: Packet | TranscriptMessage | OcrMessage | EndOfStream) -> None:
+        """Open the meeting and the stream where this is the first that comes of them."""
+        modality = modality_of(body)
+        name = f"{body.device_id}/{modality.name.lower()}"
+        clock = self._clocks[body.device_id]
+        if self.started is None:
+            start_ns = to_timeline_ns(clock, body.timestamp_ns)
+            self.started = MeetingStarted(meeting_id=self.meeting_id, start_ns=start_ns, implicit=True)
+            self._emit(ControlRecord(meeting_id=self.meeting_id, control=self.started, source="implicit"))
+        stream = self._streams.setdefault(name, Stream(body.device_id, modality))
+        stream.clock = timed.clock
+        if stream.state == "expected":
+            self._stream_record(name, stream, "opened", body.timestamp_ns, body.stream_epoch)
+        elif stream.over:
+            self._stream_record(name, stream, "resumed", body.timestamp_ns, body.stream_epoch)
+            stream.end_raw_ns = None
+        elif body.stream_epoch != stream.epoch:
+            self._gap(name, stream.device, stream.raw_ns, body.timestamp_ns, "lost")
+        stream.state = "opened"
+        stream.epoch, stream.sequence = body.stream_epoch, body.sequence
+
+    def _media(
+        self, name: str, stream: Stream, body: Packet | TranscriptMessage | OcrMessage | EndOfStream
+    ) -> None:
+        if isinstance(body, EndOfStream):
+            self._end_stream(stream, body.timestamp_ns)
+        elif isinstance(body, TranscriptMessage):
+            self._transcript(name, stream, body)
+        elif isinstance(body, OcrMessage):
+            self._ocr(name, stream, body)
+        elif body.modality is Modality.VIDEO:
+            role: Literal["slides", "camera"] = "slides" if self._shows_slides(body.device_id) else "camera"
+            self._picture_steps(self._pictures.push(name, body, role))
+        elif body.codec is Codec.PCM_S16LE:
+            samples = np.asarray(payload_array(body), dtype=np.int16)
+            self._push_sound(name, stream, body.timestamp_ns, samples, body.rate_hz)
+        else:
+            stream.undecoded.append(body)
+            self._out.append(DecodeSound(name, body))
+        stream.raw_ns = max(stream.raw_ns, body.timestamp_ns + body.duration_ns)
+        self._apply_decided_give_up(name)
+
+    def _shows_slides(self, device: str) -> bool:
+        return self.started is None or not self.started.slide_devices or device in self.started.slide_devices
+
+    def _push_sound(
+        self, name: str, stream: Stream, raw_ns: int, samples: npt.NDArray[np.int16], rate_hz: int
+    ) -> None:
+        if not self._hears_sound():
+            return
+        channels = samples.shape[1]
+        mapped = [c for c in range(channels) if (stream.device, c) in self._speakers]
+        if not mapped and channels > 1:
+            # Nobody says who sits where: one voice track, as a mixed recording.
+            samples = np.asarray(np.round(samples.mean(axis=1, keepdims=True)), dtype=np.int16)
+        for channel in mapped or [0]:
+            speaker = self._speakers.get((stream.device, channel))
+            if speaker is None and self.started is not None and self.started.implicit:
+                speaker = stream.device
+            self._speech.open_stream(stream.device, channel, speaker, rate_hz, stream.epoch)
+        self._speech.push(stream.device, stream.epoch, raw_ns, samples)
+        self._advance()
+
+    def _hears_sound(self) -> bool:
+        return (
+            self.started is None
+            or self.started.speech_source == "sound"
+            or not self._has(Modality.TRANSCRIPT)
+        )
+
+    def _has(self, modality: Modality) -> bool:
+        return any(stream.modality is modality for stream in self._streams.values())
+
+    def _advance(self) -> None:
+        for event in self._speech.advance():
+            self._speech_event(event)
+
+    def _end_stream(self, stream: Stream, raw_ns: int) -> None:
+        stream.end_raw_ns = raw_ns
+        if stream.modality is Modality.AUDIO and not stream.undecoded:
+            self._speech.end_of_stream(stream.device)
+            self._advance()
+
+    def _undecoded_done(self, stream: Stream, raw_ns: int) -> None:
+        stream.undecoded = [p for p in stream.undecoded if p.timestamp_ns != raw_ns]
+        if stream.end_raw_ns is not None and not stream.undecoded:
+            self._end_stream(stream, stream.end_raw_ns)
+
+    def _transcript(self, name: str, stream: Stream, message: TranscriptMessage) -> None:
+        source = self.started.speech_source if self.started is not None else "sound"
+        if (source == "sound" and self._has(Modality.AUDIO)) or not message.text.strip():
+            return
+        self._emit(
+            UtteranceRecord(
+                meeting_id=self.meeting_id, id=f"{message.device_id}/{message.stream_epoch}/{message.sequence}", version=1,
+                state="closed", stream=name, device=message.device_id, clock=stream.clock,
+                raw_start_ns=message.timestamp_ns, raw_end_ns=message.timestamp_ns + message.duration_ns,
+                mark_ns=message.timestamp_ns, speaker=message.speaker, text=message.text.strip(),
+                words=tuple(
+                    RecordWord(start_ns=w.start_ns, end_ns=w.end_ns, text=w.text, probability=w.probability)
+                    for w in message.words
+                ),
+                source="transcript", sampling_ms=0.0, boundary_ms=0.0 if message.words else 500.0,
+            )
+        )  # fmt: skip
+        stream.logged_mark_ns = message.timestamp_ns
+
+    def _ocr(self, name: str, stream: Stream, message: OcrMessage) -> None:
+        lines = tuple(line for line in message.lines if line.text.strip())
+        self._slide_record(name, stream, message.timestamp_ns, lines, known=False, sampling_ms=0.0)
+
+    # --- what speech and pictures bring about
+
+    def _speech_event(self, event: SpeechEvent) -> None:
+        if isinstance(event, RecognitionRequest):
+            decided = self._decided_texts.get((event.piece_id, event.version))
+            if decided is not None:
+                self._speech.result(event.piece_id, event.version, _as_recognition(decided, event.start_ns))
+                self._advance()
+            elif event.kind != "partial" or self._live:
+                self._out.append(event)
+        elif isinstance(event, PieceText) and event.state == "partial":
+            self._partial(event)
+        elif isinstance(event, PieceText | PieceClosed):
+            self._utterance(event)
+        elif isinstance(event, PieceWithdrawn):
+            self._withdraw(event)
+
+    def _partial(self, piece: PieceText) -> None:
+        if self._live:
+            self._out.append(
+                PartialText(
+                    meeting_id=self.meeting_id, piece_id=piece.piece_id, version=piece.version, device=piece.device,
+                    speaker=self._speaker(piece.device, piece.speaker, piece.start_ns, piece.end_ns),
+                    start_ns=self._timeline_ns(piece.device, piece.start_ns),
+                    end_ns=self._timeline_ns(piece.device, piece.end_ns), text=piece.text, boundary_ms=piece.boundary_ms,
+                )
+            )  # fmt: skip
+
+    def _utterance(self, piece: PieceText | PieceClosed) -> None:
+        text, changes = correct_names(piece.text, self._names, self._settings.ordinary_words, self._terms)
+        name = f"{piece.device}/audio"
+        mark = self._mark_ns(name, self._streams[name])
+        self._emit(
+            UtteranceRecord(
+                meeting_id=self.meeting_id, id=piece.piece_id, version=piece.version,
+                state="closed" if isinstance(piece, PieceClosed) else "tentative", stream=name, device=piece.device,
+                clock=self._streams[name].clock_at(piece.start_ns), raw_start_ns=piece.start_ns, raw_end_ns=piece.end_ns,
+                mark_ns=piece.start_ns if mark is None else mark,
+                speaker=self._speaker(piece.device, piece.speaker, piece.start_ns, piece.end_ns), text=text,
+                heard=piece.text if changes else None, words=_record_words(piece.words, piece.samples_start_ns),
+                source="recogniser", confidence=min(1.0, float(np.exp(min(0.0, piece.average_log_probability)))),
+                sampling_ms=_SAMPLING_MS, boundary_ms=piece.boundary_ms,
+            )
+        )  # fmt: skip
+        if isinstance(piece, PieceClosed):
+            for start_ns, end_ns in piece.gaps:
+                self._gap(name, piece.device, start_ns, end_ns, "lost")
+
+    def _withdraw(self, event: PieceWithdrawn) -> None:
+        name = f"{event.device}/audio"
+        mark = self._mark_ns(name, self._streams[name]) or self._streams[name].raw_ns
+        self._emit(
+            UtteranceRecord(
+                meeting_id=self.meeting_id, id=event.piece_id, version=event.version, state="withdrawn", stream=name,
+                device=event.device, clock=self._streams[name].clock, raw_start_ns=mark, raw_end_ns=mark, mark_ns=mark,
+                speaker=None, text="", source="recogniser", sampling_ms=_SAMPLING_MS, boundary_ms=0.0,
+            )
+        )  # fmt: skip
+
+    def _picture_steps(self, steps: Iterable[PictureStep]) -> None:
+        for step in steps:
+            if isinstance(step, PictureLost):
+                what: Literal["shed", "undecodable"] = "shed" if step.shed else "undecodable"
+                self._gap(step.stream, self._streams[step.stream].device, step.raw_ns, step.raw_ns + 1, what)
+            elif isinstance(step, DecodePicture | FetchFrame | ReadSlide):
+                self._out.append(step)
+            elif isinstance(step, PictureFeatures):
+                self._features(step.stream, step.block)
+            else:
+                self._slide(step.stream, step.slide)
+
+    def _features(self, name: str, block: FeatureBlock) -> None:
+        """Features of a camera, in the packet layout; their stream epoch is set to the run that writes them."""
+        stream = self._streams[name]
+        stream.features += 1
+        self._out.append(
+            Packet(
+                meeting_id=self.meeting_id, device_id=stream.device, modality=Modality.PICTURE_FEATURES, codec=block.codec,
+                clock_kind=ClockKind.PTP, stream_epoch=0, sequence=stream.features, timestamp_ns=block.timestamp_ns,
+                duration_ns=block.duration_ns, payload=block.payload, width=block.width, height=block.height,
+                channels=block.channels,
+            )
+        )  # fmt: skip
+
+    def _refuse(self, packets: Iterable[Packet], failed: DecodeFailed) -> None:
+        """A dead letter for a packet that no decoder could read."""
+        if failed.shed:
+            return
+        for packet in packets:
+            if packet.timestamp_ns == failed.timestamp_ns:
+                self._out.append(Undecodable(packet, failed.reason))
+                return
+
+    def _slide(self, name: str, slide: Slide) -> None:
+        stream = self._streams[name]
+        lines = tuple(
+            TextLineMessage(text=line.text, box=line.box, confidence=line.confidence) for line in slide.lines
+        )
+        sampling_ms = self._pictures.sampling_ns(name) / 1e6
+        self._slide_record(name, stream, slide.start_ns, lines, known=slide.known, sampling_ms=sampling_ms)
+
+    def _slide_record(
+        self,
+        name: str,
+        stream: Stream,
+        raw_ns: int,
+        lines: tuple[TextLineMessage, ...],
+        *,
+        known: bool,
+        sampling_ms: float,
+    ) -> None:
+        mark = self._mark_ns(name, stream)
+        self._emit(
+            SlideRecord(
+                meeting_id=self.meeting_id, id=f"{name}/{stream.epoch}/{raw_ns}", stream=name, device=stream.device,
+                clock=stream.clock, raw_start_ns=raw_ns, mark_ns=raw_ns if mark is None else mark,
+                text="\n".join(line.text for line in lines), lines=lines, known=known, sampling_ms=sampling_ms,
+            )
+        )  # fmt: skip
+        terms = tuple(line.text for line in lines)[:12]
+        at_ns = self._timeline_ns(stream.device, raw_ns)
+        self._slides_seen = [*self._slides_seen[-3:], (at_ns, name, terms)]
+
+    def _speaker(self, device: str, mapped: str | None, start_ns: int, end_ns: int) -> str | None:
+        """Who speaks: by seat, or by speaker turns from outside where these cover at least half of it."""
+        turns = self._turns.get(device)
+        if mapped is not None or not turns:
+            return mapped
+        start, end = self._timeline_ns(device, start_ns), self._timeline_ns(device, end_ns)
+        shares: dict[str, int] = {}
+        for turn in turns:
+            shares[turn.speaker] = shares.get(turn.speaker, 0) + max(
+                0, min(end, turn.end_ns) - max(start, turn.start_ns)
+            )
+        best = max(sorted(shares), key=lambda s: shares[s])
+        return best if 2 * shares[best] >= end - start else None
+
+    # --- streams, marks, ends
+
+    def _mark_ns(self, name: str, stream: Stream) -> int | None:
+        """Raw time before which nothing of the stream follows, None where nothing has come yet."""
+        if stream.modality is Modality.VIDEO:
+            return self._pictures.mark_ns(name)
+        if stream.modality is not Modality.AUDIO:
+            return stream.logged_mark_ns if stream.end_raw_ns is None else stream.raw_ns
+        held = [p.timestamp_ns for p in stream.undecoded]
+        try:
+            held.append(self._speech.mark_ns(stream.device))
+        except KeyError:
+            held.append(stream.raw_ns)
+        return min(held)
+
+    def _drained(self, name: str, stream: Stream) -> bool:
+        if stream.modality is Modality.AUDIO:
+            mark = self._mark_ns(name, stream)
+            last = min(stream.raw_ns, stream.end_raw_ns or stream.raw_ns)
+            return not stream.undecoded and mark is not None and mark >= last - _DRAINED_NS
+        return self._pictures.idle(name)
+
+    def _busy(self, name: str, stream: Stream) -> bool:
+        """Whether an answer is outstanding: then silence is ours, not the stream's."""
+        return bool(stream.undecoded) or not self._pictures.idle(name)
+
+    def _finish(self, only: str | None = None) -> list[Emission]:
+        """After every input: marks, ends of streams, end of the meeting; for a packet, its own stream's mark only."""
+        for name, stream in self._streams.items():
+            if stream.state != "opened" or only not in (None, name):
+                continue
+            if stream.end_raw_ns is not None and self._drained(name, stream):
+                self._stream_record(name, stream, "ended", stream.end_raw_ns, stream.epoch)
+                stream.state = "ended"
+        if only is not None:
+            stream = self._streams[only]
+            newest = self._timeline_ns(stream.device, stream.raw_ns)
+            if newest - self._marked_ns >= _MARK_EVERY_NS:
+                self._marked_ns = newest
+                self._log_marks()
+            if newest - self._biased_ns >= _BIAS_EVERY_NS:
+                self._biased_ns = newest
+                self._bias(newest)
+        told = self.started is not None and bool(self.started.streams)
+        if self.end is None or self.ended or not (told or self._settled_end or not self._live):
+            return self._drain()
+        if self._all_past_end():
+            end_ns = self.end.end_ns if self.end.end_ns is not None else self._last_mark_ns()
+            self._end("control", end_ns)
+        return self._drain()
+
+    def _log_marks(self) -> None:
+        """Marks of all streams together, so that they travel in one batch."""
+        for name, stream in self._streams.items():
+            mark = self._mark_ns(name, stream) if stream.state == "opened" else None
+            if mark is None or (stream.logged_mark_ns is not None and mark <= stream.logged_mark_ns):
+                continue
+            stream.logged_mark_ns = mark
+            self._emit(MarkRecord(meeting_id=self.meeting_id, stream=name, raw_ns=mark))
+
+    def _all_past_end(self) -> bool:
+        end_ns = self.end.end_ns if self.end is not None and self.end.end_ns is not None else _FOREVER_NS
+        for name, stream in self._streams.items():
+            if stream.over:
+                continue
+            mark = self._mark_ns(name, stream)
+            if mark is None or self._timeline_ns(stream.device, mark) < end_ns:
+                return False
+        return True
+
+    def _last_mark_ns(self) -> int:
+        ends = [self._timeline_ns(s.device, s.raw_ns) for s in self._streams.values() if s.raw_ns]
+        start = self.started.start_ns if self.started is not None and self.started.start_ns is not None else 0
+        return max(ends, default=start)
+
+    def _end(self, reason: Literal["control", "idle"], end_ns: int) -> None:
+        if self._late:
+            self._notice("late", f"{self._late} packets came too late and were left out.")
+        self._emit(EndedRecord(meeting_id=self.meeting_id, reason=reason, end_ns=end_ns))
+        self.ended = True
+
+    def _after_end(self, arrival: Arrival) -> list[Emission]:
+        """What comes after the end: control and corrections have their place on the log, media is too late."""
+        if isinstance(arrival.body, Packet | TranscriptMessage | OcrMessage | EndOfStream | Loss | Late):
+            self._late += 1
+        else:
+            self._emit(ControlRecord(meeting_id=self.meeting_id, control=arrival.body, source=arrival.source))
+        return self._drain()
+
+    def _give_up(self, name: str, stream: Stream) -> None:
+        self._stream_record(name, stream, "given_up", stream.raw_ns, stream.epoch)
+        stream.state = "given_up"
+        if stream.sequence < 0:
+            self._notice("no_stream", f"Nothing came from {name}.")
+        elif stream.modality in (Modality.AUDIO, Modality.VIDEO):
+            # Transcripts and slide texts come when there is something to say; their silence is no fault.
+            self._gap(name, stream.device, stream.raw_ns, stream.raw_ns + 1, "silent_device")
+
+    def _apply_decided_give_up(self, name: str) -> None:
+        """A give-up of an earlier run stands at the packet where it was decided."""
+        stream = self._streams[name]
+        identity = f"stream/{name}/{stream.epoch}/{stream.sequence}/given_up"
+        if not stream.over and identity in self._decided:
+            self._give_up(name, stream)
+
+    # --- output
+
+    def _stream_record(
+        self,
+        name: str,
+        stream: Stream,
+        state: Literal["opened", "ended", "given_up", "resumed"],
+        raw_ns: int,
+        epoch: int,
+    ) -> None:
+        self._emit(
+            StreamRecord(
+                meeting_id=self.meeting_id,
+                stream=name,
+                state=state,
+                stream_epoch=epoch,
+                sequence=stream.sequence,
+                raw_ns=raw_ns,
+            )
+        )
+
+    def _gap(
+        self, name: str, device: str, start_ns: int, end_ns: int,
+        what: Literal["lost", "undecodable", "shed", "silent_device"],
+    ) -> None:  # fmt: skip
+        stream = self._streams.get(name)
+        self._emit(
+            GapRecord(
+                meeting_id=self.meeting_id, stream=name, device=device, clock=stream.clock if stream else 0,
+                raw_start_ns=start_ns, raw_end_ns=max(start_ns, end_ns), what=what,
+            )
+        )  # fmt: skip
+
+    def _notice(self, code: str, text: str) -> None:
+        self._emit(NoticeRecord(meeting_id=self.meeting_id, code=code, text=text))
+
+    def _timeline_ns(self, device: str, raw_ns: int) -> int:
+        clock = self._clocks.get(device)
+        return raw_ns if clock is None else to_timeline_ns(clock, raw_ns)
+
+    def _emit(self, record: AnyRecord) -> None:
+        if record.identity not in self._decided:
+            self._out.append(record)
+
+    def _drain(self) -> list[Emission]:
+        out, self._out = self._out, []
+        return out
+
+    # --- state
+
+    _PLAIN: Final = (
+        "started", "end", "ended", "_streams", "_speakers", "_turns", "_names", "_topics", "_terms", "_clocks",
+        "_slides_seen", "_late", "_biased_ns", "_marked_ns",
+    )  # fmt: skip
+
+    def state(self) -> dict[str, Any]:
+        """All that is needed to go on exactly."""
+        for stream in self._streams.values():
+            stream.undecoded = [_own_bytes(p) for p in stream.undecoded]
+        plain = {name: getattr(self, name) for name in self._PLAIN}
+        return plain | {"speech": self._speech.state(), "pictures": self._pictures.state()}
+
+    @classmethod
+    def from_state(
+        cls,
+        settings: PerceiveSettings,
+        meeting_id: str,
+        voice: VoiceActivity,
+        raw: dict[str, Any],
+        *,
+        live: bool,
+    ) -> "MeetingPerception":
+        """Go on where ``state`` was taken; ``decide`` and ``resume`` come next."""
+        meeting = cls(settings, meeting_id, voice, live=live)
+        for name in cls._PLAIN:
+            setattr(meeting, name, raw[name])
+        meeting._speech = MeetingSpeech.from_state(settings.speech, voice, raw["speech"])
+        meeting._pictures = MeetingPictures.from_state(settings.slides, raw["pictures"])
+        return meeting
+
+
+def _own_bytes(packet: Packet) -> Packet:
+    if isinstance(packet.payload, bytes):
+        return packet
+    return Packet(
+        **{name: getattr(packet, name) for name in Packet.__slots__} | {"payload": bytes(packet.payload)}
+    )
+
+
+def _record_words(words: Iterable[Word], start_ns: int) -> tuple[RecordWord, ...]:
+    return tuple(
+        RecordWord(
+            start_ns=start_ns + round(w.start_s * 1e9), end_ns=start_ns + round(w.end_s * 1e9), text=w.text.strip() or "·",
+            probability=min(1.0, max(0.0, w.probability)),
+        )
+        for w in words
+    )  # fmt: skip
+
+
+def _as_recognition(record: UtteranceRecord, start_ns: int) -> Recognition:
+    """What the log says was heard, in the form of a recogniser's answer."""
+    words = tuple(
+        Word((w.start_ns - start_ns) / 1e9, (w.end_ns - start_ns) / 1e9, w.text, w.probability or 0.0)
+        for w in record.words
+    )
+    text = record.text if record.heard is None else record.heard
+    log_probability = float(np.log(max(record.confidence, 1e-6)))
+    return Recognition(text, words, average_log_probability=log_probability, boundary_ms=record.boundary_ms)

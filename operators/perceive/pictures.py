@@ -1,0 +1,242 @@
+"""The picture streams of one meeting: packets in, slides out.
+
+Decoding and reading happen elsewhere; this keeps what is under way, so that a restart can repeat it and
+a stream's mark never passes something that has not been read.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from contracts.packet import Codec, Packet
+from models.slide_reader import TextLine
+from operators.media.client import DecodedPictures, DecodeFailed, FullFrame, Role
+from operators.pictures.picture import FeatureBlock, FeatureThinner
+from operators.pictures.slides import Slide, SlideCandidate, SlideEvent, SlideSettings, SlideWatcher
+from operators.pictures.stream import PictureStreamSettings
+
+SAMPLE_NS: Final = PictureStreamSettings().sample_ns
+MAX_REPEATED_BYTES: Final = 4 * 1024 * 1024
+"""Coded bytes since the last key frame that are kept to set a restarted decoder going again."""
+
+
+@dataclass(frozen=True, slots=True)
+class DecodePicture:
+    """Ask: decode this packet."""
+
+    stream: str
+    packet: Packet
+    role: Role
+
+
+@dataclass(frozen=True, slots=True)
+class FetchFrame:
+    """Ask: give the whole frame with this stamp."""
+
+    stream: str
+    frame_ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class ReadSlide:
+    """Ask: read the text of this picture."""
+
+    stream: str
+    frame_ns: int
+    jpeg: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class SlideShown:
+    """A slide came up on a stream."""
+
+    stream: str
+    slide: Slide
+
+
+@dataclass(frozen=True, slots=True)
+class PictureLost:
+    """A packet of a stream came to nothing."""
+
+    stream: str
+    raw_ns: int
+    reason: str
+    shed: bool
+
+
+@dataclass(frozen=True, slots=True)
+class PictureFeatures:
+    """Features of a camera frame, for the log."""
+
+    stream: str
+    block: FeatureBlock
+
+
+PictureStep = PictureFeatures | DecodePicture | FetchFrame | ReadSlide | SlideShown | PictureLost
+
+
+@dataclass(slots=True)
+class _PictureStream:
+    role: Role
+    watcher: SlideWatcher
+    newest_ns: int
+    seen_ns: int = -(2**63)
+    """Newest frame that the watcher has seen: frames come again after a restart."""
+    undecoded: list[int] = field(default_factory=list)
+    since_key: list[Packet] = field(default_factory=list)
+    period_ns: int = 0
+
+
+class MeetingPictures:
+    """All picture streams of one meeting."""
+
+    def __init__(self, settings: SlideSettings) -> None:
+        self._settings = settings
+        self._streams: dict[str, _PictureStream] = {}
+        self._thinner = FeatureThinner()
+
+    def push(self, stream: str, packet: Packet, role: Role) -> list[PictureStep]:
+        """The next packet of a stream, in order."""
+        known = self._streams.get(stream)
+        if known is None:
+            known = _PictureStream(role, SlideWatcher(self._settings), packet.timestamp_ns)
+            self._streams[stream] = known
+        gap = packet.timestamp_ns - known.newest_ns
+        if 0 < gap < 10**10:
+            known.period_ns = gap
+        known.newest_ns = packet.timestamp_ns
+        known.undecoded.append(packet.timestamp_ns)
+        if packet.key_frame or packet.codec is Codec.JPEG:
+            known.since_key.clear()
+        known.since_key.append(packet)
+        while sum(len(p.payload) for p in known.since_key) > MAX_REPEATED_BYTES:
+            known.since_key.pop(0)
+        return [DecodePicture(stream, packet, role)]
+
+    def decoded(self, result: DecodedPictures) -> list[PictureStep]:
+        """Features of frames, oldest first."""
+        known = self._streams.get(result.stream)
+        if known is None:
+            return []
+        self._answered(known, result.timestamp_ns)
+        out: list[PictureStep] = []
+        for frame in result.frames:
+            if frame.timestamp_ns <= known.seen_ns:
+                continue
+            known.seen_ns = frame.timestamp_ns
+            if known.role == "camera":
+                blocks = self._thinner.take(result.stream, frame.timestamp_ns, frame.volume, frame.patches)
+                out += [PictureFeatures(result.stream, block) for block in blocks]
+                continue
+            out += self._steps(
+                result.stream, known.watcher.observe(frame.timestamp_ns, frame.luma, frame.sharpness)
+            )
+        return out
+
+    def failed(self, result: DecodeFailed) -> list[PictureStep]:
+        """A packet or frame that could not be decoded."""
+        known = self._streams.get(result.stream)
+        if known is None:
+            return []
+        if result.timestamp_ns not in known.undecoded:
+            return self._steps(result.stream, known.watcher.failed(result.timestamp_ns))
+        self._answered(known, result.timestamp_ns)
+        return [PictureLost(result.stream, result.timestamp_ns, result.reason, result.shed)]
+
+    def fetched(self, result: FullFrame) -> list[PictureStep]:
+        """The whole frame of a slide candidate."""
+        return [ReadSlide(result.stream, result.timestamp_ns, result.jpeg)]
+
+    def read(self, stream: str, frame_ns: int, lines: Sequence[TextLine] | None) -> list[PictureStep]:
+        """The text of a slide candidate; None where it could not be read."""
+        known = self._streams.get(stream)
+        if known is None:
+            return []
+        if lines is None:
+            return self._steps(stream, known.watcher.failed(frame_ns))
+        return [SlideShown(stream, slide) for slide in known.watcher.read(frame_ns, lines)]
+
+    def mark_ns(self, stream: str) -> int | None:
+        """Raw time before which no further slide of this stream starts; None before its first packet."""
+        known = self._streams.get(stream)
+        if known is None:
+            return None
+        held = [known.newest_ns, *known.undecoded]
+        if known.watcher.open_since_ns is not None:
+            held.append(known.watcher.open_since_ns)
+        return min(held)
+
+    def recent(self, stream: str) -> Sequence[Packet]:
+        """Packets of a stream since its last key frame."""
+        known = self._streams.get(stream)
+        return () if known is None else known.since_key
+
+    def sampling_ns(self, stream: str) -> int:
+        """Spacing of the stream's frames."""
+        known = self._streams.get(stream)
+        # A slide that is changing is looked at less often than frames come.
+        return 0 if known is None else max(known.period_ns, SAMPLE_NS)
+
+    def idle(self, stream: str) -> bool:
+        """Whether nothing of the stream is being decoded or read."""
+        known = self._streams.get(stream)
+        return known is None or (not known.undecoded and not known.watcher.unread)
+
+    def repeat(self) -> list[PictureStep]:
+        """After a restart: ask again for all that had not been answered."""
+        out: list[PictureStep] = []
+        for name, known in self._streams.items():
+            # The decoder starts cold: it needs everything since the key frame, answered or not.
+            known.undecoded = [packet.timestamp_ns for packet in known.since_key]
+            out += [DecodePicture(name, packet, known.role) for packet in known.since_key]
+            out += [FetchFrame(name, candidate.frame_ns) for candidate in known.watcher.unread]
+        return out
+
+    def state(self) -> dict[str, Any]:
+        """Plain values; `from_state` goes on from them."""
+        streams = {
+            name: {
+                "role": known.role, "watcher": known.watcher.state(), "newest_ns": known.newest_ns,
+                "seen_ns": known.seen_ns, "period_ns": known.period_ns,
+                "since_key": [_plain(packet) for packet in known.since_key],
+            }
+            for name, known in self._streams.items()
+        }  # fmt: skip
+        return {"streams": streams, "thinner": self._thinner.state()}
+
+    @classmethod
+    def from_state(cls, settings: SlideSettings, raw: dict[str, Any]) -> "MeetingPictures":
+        """Go on where ``state`` was taken; call ``repeat`` next."""
+        pictures = cls(settings)
+        pictures._thinner = FeatureThinner.from_state(raw["thinner"])
+        for name, part in raw["streams"].items():
+            pictures._streams[name] = _PictureStream(
+                role=part["role"], watcher=SlideWatcher.from_state(settings, part["watcher"]),
+                newest_ns=part["newest_ns"], seen_ns=part["seen_ns"], period_ns=part["period_ns"],
+                since_key=list(part["since_key"]),
+            )  # fmt: skip
+        return pictures
+
+    @staticmethod
+    def _answered(known: _PictureStream, timestamp_ns: int) -> None:
+        if timestamp_ns in known.undecoded:
+            known.undecoded.remove(timestamp_ns)
+
+    def _steps(self, stream: str, events: Sequence[SlideEvent]) -> list[PictureStep]:
+        return [
+            FetchFrame(stream, event.frame_ns)
+            if isinstance(event, SlideCandidate)
+            else SlideShown(stream, event)
+            for event in events
+        ]
+
+
+def _plain(packet: Packet) -> Packet:
+    """The packet with bytes of its own: a view on a received message cannot be pickled."""
+    return Packet(
+        meeting_id=packet.meeting_id, device_id=packet.device_id, modality=packet.modality, codec=packet.codec,
+        clock_kind=packet.clock_kind, stream_epoch=packet.stream_epoch, sequence=packet.sequence,
+        timestamp_ns=packet.timestamp_ns, duration_ns=packet.duration_ns, payload=bytes(packet.payload),
+        rate_hz=packet.rate_hz, width=packet.width, height=packet.height, channels=packet.channels,
+        key_frame=packet.key_frame,
+    )  # fmt: skip

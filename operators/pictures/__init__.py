@@ -1,0 +1,1 @@
+"""From pictures to slides and camera features."""

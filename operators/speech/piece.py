@@ -1,0 +1,127 @@
+"""A piece of speech between its first frame and its decided text."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from models.speech_recogniser import Recognition, Word
+from models.voice_activity import FRAME_SAMPLES
+from operators.speech.stream import FRAME_NS, Frame
+
+_FOREIGN_GAIN = 0.06
+"""What other people say at this microphone while its owner pauses is turned down to this, not cut out: a hard zero
+would sound like a word boundary."""
+
+_FOREIGN_RUN = 3
+
+ALONE_DB = 35.0
+"""A mean margin above this means that no other microphone was there to compare with."""
+
+
+@dataclass
+class Piece:
+    """Book-keeping of one piece. `version` is that of the newest request, `settled` that of the newest proposal."""
+
+    piece_id: str
+    stream: str
+    device: str
+    speaker: str | None
+    start_index: int
+    samples_start_ns: int
+    start_ns: int
+    end_ns: int
+    version: int = 0
+    settled: int = 0
+    settled_end: int = 0
+    shown: int = 0
+    closed: bool = False
+    done: bool = False
+    margin_db: float = 40.0
+    level_db: float = -120.0
+    pcm: bytes = b""
+    hotwords: tuple[str, ...] = ()
+    recognition: Recognition | None = None
+    gaps: list[tuple[int, int]] = field(default_factory=list)
+
+    def dump(self) -> dict[str, Any]:
+        """Plain values."""
+        raw = dict(self.__dict__)
+        raw["recognition"] = None if self.recognition is None else _dump_recognition(self.recognition)
+        raw["hotwords"] = list(self.hotwords)
+        raw["gaps"] = [list(gap) for gap in self.gaps]
+        return raw
+
+    @classmethod
+    def load(cls, raw: dict[str, Any]) -> "Piece":
+        """Inverse of `dump`."""
+        values = dict(raw)
+        found = values["recognition"]
+        values["recognition"] = None if found is None else _load_recognition(found)
+        values["hotwords"] = tuple(values["hotwords"])
+        values["gaps"] = [(start, end) for start, end in values["gaps"]]
+        return cls(**values)
+
+
+def sound(frames: list[Frame]) -> npt.NDArray[np.int16]:
+    """Samples of consecutive frames, int16 shape (n,), with longer stretches of other people's voices turned down."""
+    pcm = np.concatenate([frame.pcm for frame in frames])
+    foreign = _long_runs([frame.foreign and not frame.voiced for frame in frames])
+    if not foreign.any():
+        return pcm
+    gains = np.where(foreign, _FOREIGN_GAIN, 1.0)
+    centres = (np.arange(len(frames)) + 0.5) * FRAME_SAMPLES
+    ramp = np.interp(np.arange(len(pcm)), centres, gains)
+    return np.asarray(np.rint(pcm * ramp), dtype=np.int16)
+
+
+def mean_margin_db(frames: list[Frame]) -> float:
+    """How clearly the voiced frames were this person's own."""
+    margins = [frame.margin_db for frame in frames if frame.voiced]
+    return float(np.mean(margins)) if margins else 0.0
+
+
+def mean_level_db(frames: list[Frame]) -> float:
+    """Level of the voiced frames."""
+    levels = [frame.level_db for frame in frames if frame.voiced]
+    return float(np.mean(levels)) if levels else -120.0
+
+
+def echo_margin_db(piece: Piece, other: Piece) -> float | None:
+    """How clearly `piece` was its speaker's own, if it is the weaker of the two, else None.
+
+    Where one microphone's sound came too late to be compared frame by frame, the margin says nothing and the levels
+    have to do.
+    """
+    if max(piece.margin_db, other.margin_db) >= ALONE_DB:
+        weaker = piece.level_db <= other.level_db
+        return (0.0 if other.level_db - piece.level_db > 6.0 else piece.margin_db) if weaker else None
+    return piece.margin_db if piece.margin_db <= other.margin_db else None
+
+
+def range_end_ns(frames: list[Frame]) -> int:
+    """Raw time after the last sample."""
+    return frames[-1].start_ns + FRAME_NS
+
+
+def _long_runs(flags: list[bool]) -> npt.NDArray[np.bool_]:
+    kept = np.zeros(len(flags), dtype=np.bool_)
+    start = 0
+    for position in range(len(flags) + 1):
+        if position < len(flags) and flags[position]:
+            continue
+        if position - start >= _FOREIGN_RUN:
+            kept[start:position] = True
+        start = position + 1
+    return kept
+
+
+def _dump_recognition(recognition: Recognition) -> dict[str, Any]:
+    raw = dict(recognition.__dict__)
+    raw["words"] = [[word.start_s, word.end_s, word.text, word.probability] for word in recognition.words]
+    return raw
+
+
+def _load_recognition(raw: dict[str, Any]) -> Recognition:
+    return Recognition(**{**raw, "words": tuple(Word(*word) for word in raw["words"])})

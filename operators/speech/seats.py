@@ -1,0 +1,276 @@
+"""Whose voice is it? Tells a person's own speech at their microphone from cross-talk.
+
+Every microphone in a room hears everybody. For each ordered pair of microphones the level difference falls into two
+heaps: one while the person at the first speaks, one while the person at the second does. Their positions are learned
+from the sound, so that unequal gains do no harm; until both have been seen, equal gains and a typical distance are
+assumed. A frame is somebody's own speech when its level is clearly above what all other microphones together explain
+as leakage; two people speaking at once are therefore both kept.
+"""
+
+from collections import deque
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from operators.speech.stream import FRAME_NS
+
+_LOWEST_DB, _BINS = -45, 91
+"""Histogram of level differences: 1 dB a bin, -45 to +45 dB."""
+
+
+@dataclass(frozen=True)
+class SeatSettings:
+    """Levels in dB, times in ns.
+
+    `assumed_leak_db`: how much weaker a neighbour's voice is than at their own microphone, before it is learned.
+    """
+
+    assumed_leak_db: float = -10.0
+    own_above_db: float = 5.0
+    keep_above_db: float = 3.0
+    foreign_below_db: float = 1.0
+    margin_limit_db: float = 12.0
+    follow: float = 0.6
+    audible_above_floor_db: float = 9.0
+    faint_above_floor_db: float = 3.0
+    reverberation_ns: int = 64_000_000
+    gain_from_noise: float = 0.6
+    max_gain_guess_db: float = 12.0
+    learn_probability: float = 0.6
+    learn_frames: float = 20.0
+    min_heap_distance_db: float = 8.0
+
+
+@dataclass(slots=True)
+class Level:
+    """Level of one frame at corrected time."""
+
+    start_ns: int
+    level_db: float
+    probability: float
+
+
+class Microphone:
+    """Level history and noise floor of one microphone."""
+
+    def __init__(self) -> None:
+        self.levels: deque[Level] = deque(maxlen=160)
+        self.floor_db = -70.0
+        self._minimum_db = 0.0
+        self._minimum_frames = 0
+        self._settled = False
+
+    def add(self, level: Level) -> None:
+        """Add the next frame."""
+        self.levels.append(level)
+        self._minimum_db = min(self._minimum_db, level.level_db)
+        self._minimum_frames += 1
+        if not self._settled:
+            # The quietest of the first half second is the first guess.
+            self.floor_db = max(-100.0, self._minimum_db)
+            self._settled = self._minimum_frames >= 16
+        elif level.level_db < self.floor_db:
+            self.floor_db += 0.3 * (max(-100.0, level.level_db) - self.floor_db)
+        # Minimum over about a second, followed slowly upwards: speech has pauses, a fan has none.
+        if self._minimum_frames >= 32:
+            self.floor_db += 0.15 * (max(-100.0, self._minimum_db) - self.floor_db)
+            self._minimum_db, self._minimum_frames = 0.0, 0
+
+    def loudest(self, from_ns: int, to_ns: int) -> Level | None:
+        """The loudest frame that overlaps the span, or None without any."""
+        found: Level | None = None
+        for level in reversed(self.levels):
+            if level.start_ns >= to_ns:
+                continue
+            if level.start_ns + FRAME_NS <= from_ns:
+                break
+            if found is None or level.level_db > found.level_db:
+                found = level
+        return found
+
+    def dump(self) -> list[Any]:
+        """Plain values."""
+        return [
+            [[level.start_ns, level.level_db, level.probability] for level in self.levels],
+            self.floor_db,
+            self._minimum_db,
+            self._minimum_frames,
+            self._settled,
+        ]
+
+    @classmethod
+    def load(cls, raw: list[Any]) -> "Microphone":
+        """Inverse of `dump`."""
+        microphone = cls()
+        microphone.levels.extend(Level(*level) for level in raw[0])
+        microphone.floor_db, microphone._minimum_db = raw[1:3]
+        microphone._minimum_frames, microphone._settled = raw[3:]
+        return microphone
+
+
+class PairBalance:
+    """Level differences between two microphones: second minus first, in dB."""
+
+    def __init__(self, settings: SeatSettings) -> None:
+        self._settings = settings
+        self._heap: npt.NDArray[np.float32] = np.zeros(_BINS, dtype=np.float32)
+        self._since = 0
+        self._learned = False
+        self._guess_db = 0.0
+        self.first_speaks_db = settings.assumed_leak_db
+        self.second_speaks_db = -settings.assumed_leak_db
+
+    def assume(self, noise_difference_db: float) -> None:
+        """Guess the gains from the noise floors (second minus first) for as long as only the guess is there.
+
+        Room noise shows a microphone's gain, a fan beside it feigns one: the guess believes it in part.
+        """
+        if self._learned:
+            return
+        limit = self._settings.max_gain_guess_db
+        self._guess_db = min(limit, max(-limit, self._settings.gain_from_noise * noise_difference_db))
+        if self._heap.sum() < self._settings.learn_frames:
+            self.first_speaks_db = self._settings.assumed_leak_db + self._guess_db
+            self.second_speaks_db = -self._settings.assumed_leak_db + self._guess_db
+
+    def learn(self, difference_db: float) -> None:
+        """Add a frame in which one of the two is the loudest voice."""
+        self._heap *= 0.9995
+        self._heap[min(_BINS - 1, max(0, round(difference_db) - _LOWEST_DB))] += 1.0
+        self._since += 1
+        if self._since >= 16:
+            self._since = 0
+            self._split()
+
+    def _split(self) -> None:
+        """Find the two heaps by the split with the greatest variance between them (Otsu 1979)."""
+        values = np.arange(_BINS, dtype=np.float64) + _LOWEST_DB
+        weight = np.cumsum(self._heap, dtype=np.float64)
+        moment = np.cumsum(self._heap * values)
+        below, above = weight[:-1], weight[-1] - weight[:-1]
+        with np.errstate(divide="ignore", invalid="ignore"):
+            low, high = moment[:-1] / below, (moment[-1] - moment[:-1]) / above
+            spread = np.where((below > 0) & (above > 0), below * above * np.square(high - low), 0.0)
+        at = int(np.argmax(spread))
+        enough = self._settings.learn_frames
+        apart = float(high[at] - low[at]) if spread[at] > 0 else 0.0
+        if below[at] >= enough and above[at] >= enough and apart >= self._settings.min_heap_distance_db:
+            self.first_speaks_db, self.second_speaks_db = float(low[at]), float(high[at])
+            self._learned = True
+            return
+        # One heap only: whose it is, the guess must say. The other side keeps its distance.
+        if self._learned or weight[-1] < enough:
+            return
+        mean, leak = float(moment[-1] / weight[-1]), self._settings.assumed_leak_db
+        if mean < self._guess_db:
+            self.first_speaks_db = min(mean, self._guess_db - 3.0)
+            self.second_speaks_db = self.first_speaks_db - 2 * leak
+        else:
+            self.second_speaks_db = max(mean, self._guess_db + 3.0)
+            self.first_speaks_db = self.second_speaks_db + 2 * leak
+
+    def dump(self) -> list[Any]:
+        """Plain values."""
+        return [
+            self._heap.tobytes(),
+            self._since,
+            self._learned,
+            self._guess_db,
+            self.first_speaks_db,
+            self.second_speaks_db,
+        ]
+
+    def load(self, raw: list[Any]) -> None:
+        """Take up what `dump` wrote."""
+        self._heap = np.frombuffer(raw[0], dtype=np.float32).copy()
+        self._since, self._learned, self._guess_db = raw[1:4]
+        self.first_speaks_db, self.second_speaks_db = raw[4:]
+
+
+class Seats:
+    """All microphones of a meeting. Times are corrected by each device's clock offset before they come here."""
+
+    def __init__(self, settings: SeatSettings) -> None:
+        self.settings = settings
+        self.microphones: dict[str, Microphone] = {}
+        self._pairs: dict[tuple[str, str], PairBalance] = {}
+
+    def add(self, microphone: str, level: Level) -> None:
+        """Tell the level of a frame, in order per microphone."""
+        self.microphones.setdefault(microphone, Microphone()).add(level)
+
+    def forget(self, microphone: str) -> None:
+        """The microphone is gone; what was learned about its pairs stays for its return."""
+        self.microphones.pop(microphone, None)
+
+    def margin_db(self, microphone: str, level: Level) -> float | None:
+        """How far this frame is above what the other microphones explain as leakage, in dB.
+
+        40 if only this microphone hears anything or there is no other, None if none does. Also learns from the
+        frame.
+        """
+        own = self.microphones[microphone]
+        span = level.start_ns - self.settings.reverberation_ns, level.start_ns + FRAME_NS
+        # The same look-back on both sides: between syllables every microphone hears the room only, and the
+        # comparison would be one of echoes.
+        recent = own.loudest(*span)
+        own_db = level.level_db if recent is None else max(level.level_db, recent.level_db)
+        audible = own_db > own.floor_db + self.settings.audible_above_floor_db
+        margin: float | None = None
+        if len(self.microphones) == 1 or own_db > own.floor_db + self.settings.faint_above_floor_db:
+            margin = 40.0
+        loudest_other = -200.0
+        heard: list[tuple[str, Level]] = []
+        for other, history in self.microphones.items():
+            if other == microphone:
+                continue
+            found = history.loudest(*span)
+            if found is None:
+                continue
+            heard.append((other, found))
+            loudest_other = max(loudest_other, found.level_db)
+            if found.level_db > history.floor_db + self.settings.audible_above_floor_db:
+                above = own_db - found.level_db - self._leak_db(other, microphone)
+                margin = above if margin is None else min(margin, above)
+        sure = level.probability >= self.settings.learn_probability
+        if audible and sure and own_db >= loudest_other:
+            self._learn(microphone, own_db, heard)
+        return margin
+
+    def _learn(self, microphone: str, level_db: float, heard: list[tuple[str, Level]]) -> None:
+        """Take in a frame in which this microphone is the loudest; in others a third person may be speaking."""
+        for other, found in heard:
+            first, second = sorted((microphone, other))
+            difference = found.level_db - level_db
+            self._pair(first, second).learn(difference if first == microphone else -difference)
+
+    def _pair(self, first: str, second: str) -> PairBalance:
+        pair = self._pairs.get((first, second))
+        if pair is None:
+            pair = self._pairs[(first, second)] = PairBalance(self.settings)
+        one, other = self.microphones.get(first), self.microphones.get(second)
+        if one is not None and other is not None:
+            pair.assume(other.floor_db - one.floor_db)
+        return pair
+
+    def _leak_db(self, speaking: str, hearing: str) -> float:
+        """Level at `hearing` minus level at `speaking` while only the latter speaks."""
+        first, second = sorted((speaking, hearing))
+        pair = self._pair(first, second)
+        return pair.first_speaks_db if first == speaking else -pair.second_speaks_db
+
+    def dump(self) -> dict[str, Any]:
+        """State as plain values."""
+        return {
+            "microphones": {name: microphone.dump() for name, microphone in self.microphones.items()},
+            "pairs": [[first, second, pair.dump()] for (first, second), pair in self._pairs.items()],
+        }
+
+    def load(self, raw: dict[str, Any]) -> None:
+        """Take up what `dump` wrote."""
+        self.microphones = {name: Microphone.load(part) for name, part in raw["microphones"].items()}
+        self._pairs = {}
+        for first, second, part in raw["pairs"]:
+            self._pair(first, second).load(part)

@@ -1,0 +1,1 @@
+"""From utterances to drafts of items."""

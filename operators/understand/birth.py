@@ -1,0 +1,457 @@
+"""New drafts out of one utterance: actions, decisions and questions."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+from operators.compose import (
+    question_text,
+    says_little,
+    sentence,
+    statement_tokens,
+    task_tokens,
+    with_antecedent,
+)
+from operators.language.dates import DuePhrase
+from operators.language.rules import Hit, piece_named
+from operators.language.text import Clause, Token, clause_of, stems
+from operators.language.words import words_in
+from operators.understand.hear import Heard, HeardClause
+from operators.understand.matter import (
+    FINAL,
+    GIVES_REASON,
+    just_said,
+    matter_of,
+    names_topic,
+    proposed,
+    said_next,
+)
+from operators.understand.state import Claim, Draft, Due, State, piece_of
+from operators.understand.types import Family
+
+ACTION_SIGNALS = ("commit", "promise", "assign", "request", "need", "group", "offer", "handover")
+TASK_VERB = re.compile(rf"(?:{piece_named('TASK_VERB')})\\b")
+"""Verbs of work; after *I will* they weigh more than others."""
+DUE_BONUS = 0.25
+LEAD_BONUS = 0.12
+GUARDS = {"habit": 0.5, "past": 0.5, "hypothetical": 0.5, "reported": 0.5, "joke": 0.6}
+
+
+def births(heard: Heard, state: State) -> tuple[Draft, ...]:
+    """Drafts that this utterance starts, strongest reading of each clause."""
+    out: list[Draft] = []
+    for place in range(len(heard.clauses)):
+        if "unknown" in heard.clauses[place].signals:
+            question = _question(heard, place, state)
+            _add(out, question)
+            continue
+        action = _action(heard, place, state)
+        decision = _decision(heard, place, state)
+        if action and decision:
+            if (
+                action.support + 0.05 >= decision.support and action.claim.kind != "group"
+            ) or action.support >= 0.6:
+                decision = None
+            else:
+                action = None
+        _add(out, action)
+        _add(out, decision)
+        if not (action and action.support > 0.3):
+            _add(out, _question(heard, place, state))
+    return tuple(out)
+
+
+def _add(out: list[Draft], draft: Draft | None) -> None:
+    """Take a draft in; what one utterance asks for, assigns or asks twice in a row is one matter."""
+    if draft is None:
+        return
+    for place, other in enumerate(out):
+        if other.family != draft.family:
+            continue
+        if draft.family == "question" and other.last_index == draft.last_index and len(out) - place == 1:
+            text = other.text.rstrip("?") + ", " + draft.text[:1].lower() + draft.text[1:]
+            out[place] = replace(
+                other, text=text, stems=other.stems | draft.stems, support=max(other.support, draft.support)
+            )
+            return
+        handed = {other.claim.kind, draft.claim.kind} & {"named", "you", "none", "group"}
+        if draft.family == "action" and handed and "self" not in (other.claim.kind, draft.claim.kind):
+            vague = len(other.stems) <= 1 and len(draft.stems) > len(other.stems)
+            claim = other.claim if other.claim.people or other.claim.outside else draft.claim
+            out[place] = replace(
+                other,
+                text=draft.text if vague else other.text,
+                due=other.due or draft.due,
+                stems=other.stems | draft.stems,
+                claim=claim,
+                support=max(other.support, draft.support) + 0.05,
+                reasons=(*other.reasons, *draft.reasons),
+            )
+            return
+    number = sum(d.family == draft.family for d in out)
+    out.append(replace(draft, id=draft.id + (f".{number}" if number else "")))
+
+
+def _id(family: Family, heard: Heard) -> str:
+    return f"{family}:{heard.spoken.id}"
+
+
+def _span(tokens: tuple[Token, ...]) -> tuple[int, int] | None:
+    return (tokens[0].first, tokens[-1].last) if tokens else None
+
+
+def _due_near(heard: Heard, place: int) -> tuple[Clause, DuePhrase] | None:
+    """The time phrase of this clause, else of the clause after or before it that has no task itself."""
+    order = [place, place + 1, place - 1]
+    if "assign" in heard.clauses[place].signals:
+        order += range(place + 2, len(heard.clauses))
+    for index in order:
+        if not 0 <= index < len(heard.clauses):
+            continue
+        other = heard.clauses[index]
+        if index != place and (
+            other.signals & {"commit", "promise", "past", "reported", "assign", "hypothetical"}
+            or (len(other.clause.tokens) > 9 and not any(d.sets_deadline for d in other.dues))
+        ):
+            continue
+        if other.dues:
+            return other.clause, _deadline(other.dues)
+    return None
+
+
+def _deadline(dues: tuple[DuePhrase, ...]) -> DuePhrase:
+    """*By* phrases first, dates before vague ones, else the first."""
+    return min(dues, key=lambda d: (not d.sets_deadline, d.kind in ("vague", "clock"), d.first))
+
+
+def said_due(heard: Heard, place: int, last: bool = False) -> Due | None:
+    """The due date stated in or beside a clause, with the words as they were said.
+
+    ``last`` takes the last phrase of the clause, as in *Friday is too early, make it Tuesday*.
+    """
+    found = _due_near(heard, place)
+    if found is not None and last and heard.clauses[place].dues:
+        dues = heard.clauses[place].dues
+        dated = [d for d in dues if d.kind != "ordinal"]
+        found = (heard.clauses[place].clause, (dated or list(dues))[-1])
+    if found is None:
+        return None
+    clause, phrase = found
+    tokens = clause.between(phrase.first, phrase.last)
+    words = heard.spoken.text[tokens[0].first : tokens[-1].last] if tokens else phrase.words
+    return Due(phrase, words)
+
+
+def guard_weight(clause: HeardClause, cue: Hit | None = None) -> tuple[float, tuple[str, ...]]:
+    """What speaks against a clause being meant, and the names of the cues."""
+    found = {
+        h.rule.signal: h.rule.name
+        for h in clause.hits
+        if h.rule.signal in GUARDS
+        and (cue is None or h.rule.signal != "past" or h.last > cue.first or cue.rule.signal not in _FUTURE)
+    }
+    return sum(GUARDS[s] for s in found), tuple(found.values())
+
+
+_DENIED = re.compile(
+    r"(?:(?:will|can|shall|does|did|is|has|would|could|should|must) )?(?:not|never|no longer)\b(?! forget)"
+)
+_FUTURE = frozenset(("commit", "request", "assign", "group"))
+"""Signals whose own words point ahead: what was past before them in the clause does not matter."""
+
+
+def _pick(clause: HeardClause) -> Hit | None:
+    hits = [h for h in clause.hits if h.rule.signal in ACTION_SIGNALS]
+    return max(hits, key=lambda h: h.rule.strength) if hits else None
+
+
+def _action(heard: Heard, place: int, state: State) -> Draft | None:
+    clause = heard.clauses[place]
+    hit = _pick(clause)
+    if hit is None or (hit.rule.signal == "commit" and clause.clause.norm.startswith("because ")):
+        return None
+    if hit.task and _DENIED.match(clause.clause.norm[hit.task[0] :]):
+        return None
+    claim = claim_of(hit, clause, heard, state)
+    if claim is None:
+        return None
+    against, guards = guard_weight(clause, hit)
+    due = said_due(heard, place)
+    tokens = task_tokens(clause.clause, hit.task, clause.dues)
+    support = hit.rule.strength - against
+    reasons = [hit.rule.name, *guards]
+    signal = hit.rule.signal
+    if due is not None:
+        support += DUE_BONUS if signal != "offer" else 0.15
+        reasons.append("due date said")
+    if leads(heard, state):
+        support += LEAD_BONUS if signal in ("request", "assign", "need", "group", "handover") else 0.0
+        reasons.append("said by who leads")
+    if signal == "request" and heard.called:
+        support += 0.1
+    if signal == "request" and (clause.clause.question_mark or "please" in clause.clause.norm):
+        reasons.append("asked directly")
+    if clause.clause.question_mark and signal in ("commit", "promise", "need", "group"):
+        support -= 0.25
+    ahead = clause.clause.between(0, hit.first)
+    text, known, extra = _worded(tokens, heard, place, state, ahead)
+    if not known:
+        return None
+    if extra is None and says_little(tokens):
+        support -= 0.15
+    if signal == "commit" and TASK_VERB.match(clause.clause.norm[hit.task[0] :] if hit.task else ""):
+        support += 0.1
+    pieces = [piece_of(heard.spoken, heard.index, 3.0, _span(tokens))]
+    if extra is not None and extra is not heard:
+        pieces.insert(0, piece_of(extra.spoken, extra.index, 0.5))
+    mode = {"offer": "offer", "request": "request"}.get(signal, "")
+    before = _spoken_on(heard, state)
+    if before is not None:
+        pieces.insert(0, piece_of(before.spoken, before.index, 0.3))
+        carried = {n for m in before.people.values() for n in m.names if len(m.names) == 1}
+        if claim.kind == "you" and not claim.people and len(carried) == 1:
+            claim = Claim("named", tuple(carried), next(iter(before.people.values())).said)
+    return Draft(
+        _id("action", heard),
+        "action",
+        text,
+        support,
+        heard.spoken.speaker,
+        claim,
+        due,
+        tuple(pieces),
+        known,
+        heard.index,
+        heard.index,
+        tuple(reasons),
+        mode,
+        heard.called,
+    )
+
+
+CONTINUES_WITHIN_NS = 2_000_000_000
+
+
+def _spoken_on(heard: Heard, state: State) -> Heard | None:
+    """The utterance right before, where the same speaker went on after a short start of a sentence."""
+    if not state.recent:
+        return None
+    before = state.recent[-1]
+    near = heard.spoken.start_ns - before.spoken.end_ns < CONTINUES_WITHIN_NS
+    started = 0 < before.words <= 7 and not before.spoken.text.rstrip().endswith((".", "?", "!"))
+    named = any(m.by != "outside" for m in before.people.values())
+    same = before.spoken.speaker is not None and before.spoken.speaker == heard.spoken.speaker
+    return before if same and near and started and named else None
+
+
+def _worded(
+    tokens: tuple[Token, ...], heard: Heard, place: int, state: State, ahead: tuple[Token, ...] = ()
+) -> tuple[str, frozenset[str], Heard | None]:
+    """Text of an item, its content stems, and the earlier utterance whose words it needed.
+
+    Words that say little alone (*do that*, *ask them*) get the clause before them, as it was said.
+    """
+    text = sentence(tokens)
+    known = stems(" ".join(t.low for t in tokens if not t.person))
+    if not says_little(tokens):
+        if (
+            ahead
+            and len(ahead) <= 6
+            and ahead[0].low in _DETERMINERS
+            and heard.clauses[place].signals & _NAMES_FIRST
+        ):
+            about = stems(" ".join(t.low for t in ahead if not t.person))
+            return (with_antecedent(text, ahead), known | about, heard) if about else (text, known, None)
+        return text, known, None
+    topic = stems(" ".join(t.low for t in ahead if not t.person))
+    if topic:
+        return with_antecedent(text, ahead), known | topic, heard
+    after = heard.clauses[place + 1] if place + 1 < len(heard.clauses) else None
+    if after is not None and after.clause.stems and "assign" in heard.clauses[place].signals:
+        return sentence(task_tokens(after.clause, None, after.dues)), known | after.clause.stems, heard
+    if place > 0 and len(heard.clauses[place - 1].clause.stems) >= 2:
+        before = heard.clauses[place - 1].clause
+        return with_antecedent(text, before.tokens), known | before.stems, heard
+    for other in reversed(state.recent[-3:]):
+        for clause in reversed(other.clauses):
+            if len(clause.clause.stems) >= 2 or (clause.clause.stems and clause.signals & {"ask", "need"}):
+                return with_antecedent(text, clause.clause.tokens), known | clause.clause.stems, other
+    return text, known, None
+
+
+_DETERMINERS = words_in("the our my your this that these those his her their")
+_NAMES_FIRST = frozenset(("need", "group"))
+"""Signals before which speakers often name the matter first (*the old chairs, somebody must ...*)."""
+
+
+def leads(heard: Heard, state: State) -> bool:
+    """Who opened the meeting or has the chair by role hands out work and closes matters."""
+    speaker = heard.spoken.speaker
+    if any(p.leads for p in state.roster.people):
+        return state.roster.leads(state.roster.of_speaker(speaker))
+    return bool(state.speakers) and speaker == state.speakers[0]
+
+
+def claim_of(hit: Hit, clause: HeardClause, heard: Heard, state: State) -> Claim | None:
+    """Who the action falls to, by the kind of cue and the people named in it."""
+    signal, speaker = hit.rule.signal, heard.spoken.speaker
+    if signal in ("commit", "promise", "offer"):
+        plural = clause.clause.norm[hit.first : hit.first + 3] == "we "
+        return Claim("self", (speaker,) if speaker and not plural else ())
+    if signal == "need":
+        return Claim("none")
+    if signal == "group":
+        return Claim("group")
+    if signal == "request":
+        asked = _asked_stranger(clause, heard)
+        if asked is not None and not heard.called:
+            return Claim("named", (), asked, True)
+        return Claim("you", heard.called if len(heard.called) == 1 else ())
+    if hit.who is None:
+        return Claim("you", heard.called if len(heard.called) == 1 else ())
+    named = [t for t in clause.clause.between(*hit.who) if t.person]
+    mentions = [heard.people[t.first] for t in named if t.first in heard.people]
+    if not mentions:
+        return None
+    if len(mentions) > 1:
+        return Claim("group", (), " and ".join(m.said for m in mentions))
+    mention = mentions[0]
+    if mention.by == "outside":
+        return Claim("named", (), mention.said, True)
+    return Claim("named", mention.names, mention.said)
+
+
+def _asked_stranger(clause: HeardClause, heard: Heard) -> str | None:
+    """The name of somebody not on the list with which a request opens (*Carl, please call the bank*)."""
+    first = clause.clause.tokens[0]
+    mention = heard.people.get(first.first)
+    return mention.said if mention is not None and mention.by == "outside" and first.comma else None
+
+
+def _decision(heard: Heard, place: int, state: State) -> Draft | None:
+    clause = heard.clauses[place]
+    hits = [h for h in clause.hits if h.rule.signal in ("decide", "propose")]
+    if not hits or clause.clause.norm.startswith(GIVES_REASON):
+        return None
+    best = max(hits, key=lambda h: h.rule.strength)
+    against, guards = guard_weight(clause)
+    if "habit" in clause.signals:
+        against -= GUARDS["habit"]
+    support = best.rule.strength - against + 0.08 * (len(hits) - 1)
+    reasons = [h.rule.name for h in hits] + list(guards)
+    sums_up = len(clause.clause.stems) <= 1 or best.rule.name == "final_word"
+    if not clause.clause.stems - FINAL and said_next(heard, place):
+        return None
+    if sums_up and place > 0 and len(heard.clauses[place - 1].clause.stems) >= 2:
+        clause = heard.clauses[place - 1]
+        more = [h for h in clause.hits if h.rule.signal in ("decide", "propose")]
+        support += max((h.rule.strength for h in more), default=0.05)
+        reasons = [h.rule.name for h in more] + reasons
+    if leads(heard, state):
+        support += LEAD_BONUS
+        reasons.append("said by who leads")
+    support += 0.1 * min(2, sum(_agreeing(o, heard) for o in state.recent[-3:]))
+    if clause.clause.question_mark or clause.best("ask"):
+        support -= 0.2 if clause.clause.question_mark else 0.3
+    topic, matter_clause = proposed(clause.clause) if best.rule.signal == "propose" else ((), clause.clause)
+    tokens = statement_tokens(matter_clause)
+    known = stems(clause_of(tokens).norm) or clause.clause.stems
+    text = sentence(tokens)
+    if not topic and best.rule.signal == "propose" and place > 0:
+        topic = names_topic(heard.clauses[place - 1].clause.tokens)
+    if topic:
+        text = with_antecedent(text, topic)
+        known = known | stems(clause_of(topic).norm)
+    reverses = best.rule.name == "x_it_is_not_y"
+    if reverses:
+        known = known | stems(" ".join(t.low for t in tokens))
+    matter, about = (None, None) if reverses else matter_of(known, heard, state)
+    if matter is None and says_little(tokens) and not reverses:
+        matter, about = just_said(heard, place, state)
+    pieces = [piece_of(heard.spoken, heard.index, 3.0, _span(tokens))]
+    if len(known) < 3 and matter is not None:
+        text = with_antecedent(text, about.tokens) if about else text
+        known = known | (about.stems if about else frozenset())
+        if matter.index != heard.index:
+            pieces.insert(0, piece_of(matter.spoken, matter.index, 1.0))
+            support += 0.05
+    if not known or not text:
+        return None
+    return Draft(
+        _id("decision", heard),
+        "decision",
+        text,
+        support,
+        heard.spoken.speaker,
+        Claim("none"),
+        None,
+        tuple(pieces),
+        known,
+        heard.index,
+        heard.index,
+        tuple(reasons),
+        "propose" if best.rule.signal == "propose" else "",
+    )
+
+
+def _agreeing(other: Heard, heard: Heard) -> bool:
+    """Whether somebody else just agreed with what is now put into words."""
+    if other.spoken.speaker == heard.spoken.speaker:
+        return False
+    return any("settle" in c.signals for c in other.clauses)
+
+
+def settled(heard: Heard, clause: HeardClause, state: State) -> Draft:
+    """A plain statement that others firmly agreed with."""
+    tokens = statement_tokens(clause.clause)
+    support = 0.35 + (LEAD_BONUS if leads(heard, state) else 0.0)
+    return Draft(
+        _id("decision", heard),
+        "decision",
+        sentence(tokens),
+        support,
+        heard.spoken.speaker,
+        Claim("none"),
+        None,
+        (piece_of(heard.spoken, heard.index, 3.0, _span(tokens)),),
+        clause.clause.stems,
+        heard.index,
+        heard.index,
+        ("statement",),
+    )
+
+
+def _question(heard: Heard, place: int, state: State) -> Draft | None:
+    del state
+    clause = heard.clauses[place]
+    hit = clause.best("ask")
+    if hit is None and not (clause.clause.question_mark and len(clause.clause.stems) >= 2):
+        return None
+    reasons: tuple[str, ...] = (hit.rule.name,) if hit else ("question mark",)
+    support = (hit.rule.strength if hit else 0.2) * 0.5
+    if clause.best("rhetorical"):
+        support -= 0.3
+        reasons = (*reasons, "rhetorical")
+    if clause.clause.question_mark:
+        support += 0.05
+    tokens = clause.clause.tokens
+    if len(tokens) < 3:
+        return None
+    span = hit.task if hit else None
+    text = question_text(clause.clause, span)
+    return Draft(
+        _id("question", heard),
+        "question",
+        text,
+        support,
+        heard.spoken.speaker,
+        Claim("none"),
+        None,
+        (piece_of(heard.spoken, heard.index, 3.0, _span(tokens)),),
+        clause.clause.stems,
+        heard.index,
+        heard.index,
+        reasons,
+        "asked",
+    )

@@ -1,0 +1,302 @@
+"""The rule engine: a left fold over the utterances of a meeting that gives its items.
+
+Provisional minutes fold in order of arrival, settled and final ones over the utterances sorted by
+(start, id); the engine itself sees a sequence and nothing else, so equal sequences give equal items.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from dataclasses import dataclass, field, replace
+
+from operators.language.dates import resolve
+from operators.language.people import Person, Roster, person_of, roster_of
+from operators.language.rules import Rule, rules_of
+from operators.language.text import STOP, stems
+from operators.understand.birth import births
+from operators.understand.follow import follow
+from operators.understand.hear import Heard, hear
+from operators.understand.merge import correct, go_on, restate, supersede
+from operators.understand.state import TOLD_BLOCK, Claim, Draft, Piece, State, Telling
+from operators.understand.types import (
+    Attendee,
+    DraftItem,
+    Family,
+    Kind,
+    MeetingContext,
+    Quote,
+    Spoken,
+    SpokenWord,
+    SummarySentence,
+    UnderstandSettings,
+)
+
+__all__ = [
+    "Attendee",
+    "DraftItem",
+    "MeetingContext",
+    "Quote",
+    "RuleEngine",
+    "Spoken",
+    "SpokenWord",
+    "State",
+    "SummarySentence",
+    "UnderstandSettings",
+]
+
+_MADE_KEPT = 4096
+LONG_MEETING_NS = 12 * 60 * 1_000_000_000
+
+_KINDS: dict[Family, Kind] = {"decision": "decision", "action": "action_item", "question": "open_question"}
+
+
+def _roster(context: MeetingContext, speakers: tuple[str, ...]) -> Roster:
+    people: list[Person] = [person_of(a.name, a.speaker, a.role, a.external) for a in context.attendees]
+    return roster_of(people, speakers)
+
+
+@dataclass(frozen=True)
+class RuleEngine:
+    """Finds decisions, action items and questions by cues and by what others answer."""
+
+    settings: UnderstandSettings = field(default_factory=UnderstandSettings)
+    rules: tuple[Rule, ...] = ()
+    _made: dict[int, tuple[Draft, Roster, dt.date | None, DraftItem]] = field(
+        default_factory=dict, init=False, repr=False, compare=False
+    )
+    """Items made lately, by the identity of their drafts, which are immutable. Changes no result."""
+
+    def __post_init__(self) -> None:
+        if not self.rules:
+            object.__setattr__(self, "rules", rules_of())
+
+    def start(self, context: MeetingContext) -> State:
+        """A meeting of which nothing was heard yet."""
+        return State(context, _roster(context, ()))
+
+    def with_context(self, state: State, context: MeetingContext) -> State:
+        """The same meeting with what became known of it; holds for what follows and for owners and dates."""
+        return replace(state, context=context, roster=_roster(context, state.speakers))
+
+    def step(self, state: State, spoken: Spoken) -> State:
+        """Read one more utterance. Cost does not grow with the length of the meeting."""
+        state = self._with_speaker(state, spoken.speaker)
+        heard = hear(spoken, state.count, state.roster, self.rules)
+        drafts = list(state.drafts)
+        live = drafts[-self.settings.live_items :]
+        kept = drafts[: -self.settings.live_items] if len(drafts) > self.settings.live_items else []
+        live = self._live(live, heard, state)
+        shares = dict(state.shares)
+        if spoken.speaker:
+            shares[spoken.speaker] = shares.get(spoken.speaker, 0) + heard.words
+        told, block = self._told(state, heard)
+        first = spoken.start_ns if state.count == 0 else min(state.first_ns, spoken.start_ns)
+        last = max(state.last_ns, spoken.end_ns)
+        became_long = state.long_from is None and last - first > LONG_MEETING_NS
+        return replace(
+            state,
+            count=state.count + 1,
+            first_ns=first,
+            last_ns=last,
+            long_from=state.count if became_long else state.long_from,
+            recent=(*state.recent[-self.settings.look_back :], heard.remembered()),
+            drafts=(*kept, *live),
+            told=told,
+            block=block,
+            shares=shares,
+        )
+
+    def _with_speaker(self, state: State, speaker: str | None) -> State:
+        if speaker is None or speaker in state.speakers:
+            return state
+        speakers = (*state.speakers, speaker)
+        return replace(state, speakers=speakers, roster=_roster(state.context, speakers))
+
+    def _live(self, live: list[Draft], heard: Heard, state: State) -> list[Draft]:
+        """Drafts after this utterance: changed, merged, born, and the hopeless ones dropped."""
+        accepted, taken = follow(heard, live, state, self.settings.look_back)
+        moved = correct(heard, live, state, self.settings.look_back)
+        go_on(heard, live, state)
+        for fresh in births(heard, state):
+            if fresh.family == "action":
+                if accepted and fresh.claim.kind == "self":
+                    continue
+                if moved and (fresh.claim.kind in ("self", "named", "you") and fresh.support < 0.75):
+                    continue
+            if fresh.family == "decision" and (taken or (moved and len(fresh.stems) <= 2)):
+                continue
+            if supersede(heard, fresh, live) or not restate(heard, fresh, live):
+                live.append(fresh)
+        return [d for d in live if heard.index - d.last_index <= self.settings.look_back or self._stays(d)]
+
+    def _stays(self, draft: Draft) -> bool:
+        if draft.family == "question":
+            return draft.mode in ("open", "solved")
+        return draft.support >= self._threshold(draft.family) - 0.25 and draft.mode not in (
+            "offer",
+            "refused",
+        )
+
+    def _threshold(self, family: Family) -> float:
+        return {
+            "action": self.settings.action_threshold,
+            "decision": self.settings.decision_threshold,
+            "question": self.settings.question_threshold,
+        }[family]
+
+    def _told(self, state: State, heard: Heard) -> tuple[tuple[Telling, ...], tuple[Telling, ...]]:
+        """Keep the two weightiest utterances of each block, and those about a key topic."""
+        block = (*state.block, _telling(heard))
+        if len(block) < TOLD_BLOCK:
+            return state.told, block
+        return (*state.told, *_worth_telling(block, state.context)), ()
+
+    def finish(self, state: State) -> State:
+        """The meeting is over: everything said is weighed, near-duplicates become one item."""
+        if state.finished:
+            return state
+        best = _worth_telling(state.block, state.context)
+        handed = [d.first_index for d in state.drafts if _hands_out(d)]
+        drafts = tuple(self._kept(d, self._weighed(d, state, handed), state) for d in state.drafts)
+        return replace(state, told=(*state.told, *best), block=(), drafts=drafts, finished=True)
+
+    def _kept(self, before: Draft, after: Draft, state: State) -> Draft:
+        """A decision that stood until now stays: where it was said takes nothing out of the minutes.
+
+        Work said early in a long meeting without a date can still drop out; it is seldom meant.
+        """
+        least = self._threshold(before.family)
+        sure = before.family != "action"
+        if sure and self._borne_out(before, state) and after.support < least:
+            return replace(after, support=least)
+        return after
+
+    def _borne_out(self, draft: Draft, state: State) -> bool:
+        """Whether enough speaks for an item; for work without a date, more once a meeting has got long."""
+        undated = draft.family == "action" and draft.due is None and draft.claim.kind in ("self", "you")
+        late = not state.finished and state.long_from is not None and draft.first_index >= state.long_from
+        more = (0.3 if draft.claim.kind == "you" else 0.2) if undated and late else 0.0
+        return draft.support >= self._threshold(draft.family) + more
+
+    def _weighed(self, draft: Draft, state: State, handed: list[int]) -> Draft:
+        """Work is handed out at the end of a meeting; its beginning tells what is known already."""
+        place = draft.first_index / max(1, state.count)
+        long = state.last_ns - state.first_ns > LONG_MEETING_NS
+        if draft.family == "action" and place >= 0.82 and draft.claim.kind in ("you", "named", "group"):
+            if not _hands_out(draft):
+                return draft
+            draft = draft.grown(0.15, "handed out at the end")
+            beside = sum(0 < abs(i - draft.first_index) <= 10 for i in handed)
+            return draft.grown(0.1, "one of several") if beside and long else draft
+        closing = draft.family == "action" and place >= 0.9 and "said by who leads" in draft.reasons
+        if long and closing and draft.claim.kind == "self":
+            return draft.grown(0.05, "taken on at the end")
+        if long and draft.family == "action" and draft.due is None and draft.claim.kind in ("self", "you"):
+            return draft.grown(-0.3 if draft.claim.kind == "you" else -0.2, "no date in a long meeting")
+        if long and draft.family == "decision":
+            early = place < 0.6
+            return draft.grown(
+                -0.25 if place < 0.35 else -0.15 if early else -0.05,
+                "early in a long meeting" if early else "long meeting",
+            )
+        return draft
+
+    def items(self, state: State) -> tuple[DraftItem, ...]:
+        """Items in the order in which they were first spoken of, taken-back ones marked."""
+        out = [
+            self._known_item(d, state)
+            for d in state.drafts
+            if self._borne_out(d, state)
+            and d.mode not in ("offer", "refused")
+            and (d.family != "question" or d.mode in ("open", "solved"))
+        ]
+        return tuple(out)
+
+    def _known_item(self, draft: Draft, state: State) -> DraftItem:
+        """The item of a draft, made once as long as the draft and the attendees stay."""
+        roster, date = state.roster, state.context.date
+        known = self._made.get(id(draft))
+        if (
+            known is not None
+            and known[0] is draft
+            and (known[1] is roster or known[1] == roster)
+            and known[2] == date
+        ):
+            return known[3]
+        item = self._item(draft, state)
+        if len(self._made) >= _MADE_KEPT:
+            self._made.clear()
+        self._made[id(draft)] = (draft, roster, date, item)
+        return item
+
+    def _item(self, draft: Draft, state: State) -> DraftItem:
+        kind = "answered_question" if draft.solved else _KINDS[draft.family]
+        owner, external = _owner(draft.claim, state.roster)
+        due = resolve(draft.due.phrase, state.context.date) if draft.due else None
+        return DraftItem(
+            draft.id,
+            kind,
+            draft.text,
+            round(min(0.97, max(0.05, draft.support)), 3),
+            owner if draft.family == "action" else None,
+            external if draft.family == "action" else False,
+            due if draft.family == "action" else None,
+            draft.due.words if draft.due and draft.family == "action" else None,
+            self._evidence(draft.evidence),
+            draft.withdrawn,
+            draft.reasons,
+        )
+
+    def _evidence(self, pieces: tuple[Piece, ...]) -> tuple[Quote, ...]:
+        """The heaviest pieces within the bounds, in the order in which they were said."""
+        room = self.settings.evidence_ns
+        kept: list[Piece] = []
+        for piece in sorted(pieces, key=lambda p: (-p.weight, p.index)):
+            if len(kept) < self.settings.evidence_spans and (piece.duration_ns <= room or not kept):
+                kept.append(piece)
+                room -= piece.duration_ns
+        return tuple(p.quote for p in sorted(kept, key=lambda p: (p.index, p.quote.first)))
+
+
+def _worth_telling(block: tuple[Telling, ...], context: MeetingContext) -> tuple[Telling, ...]:
+    """The three weightiest utterances of a block, and the weightiest about each key topic."""
+    ranked = sorted(block, key=lambda t: (-t.weight, t.index))
+    kept = set(ranked[:3])
+    for topic in context.key_topics or context.agenda:
+        words = stems(topic.lower())
+        about = [t for t in ranked if words and len(words & t.stems) * 2 >= len(words)]
+        kept.update(sorted(about, key=lambda t: -len(words & t.stems))[:2])
+    return tuple(sorted(kept, key=lambda t: t.index))
+
+
+def _hands_out(draft: Draft) -> bool:
+    """Whether the one who leads gave this to somebody."""
+    return draft.family == "action" and draft.claim.kind != "self" and "said by who leads" in draft.reasons
+
+
+def _telling(heard: Heard) -> Telling:
+    """How much an utterance would tell a reader: content words, numbers; questions and asides less."""
+    known = frozenset().union(*(c.clause.stems for c in heard.clauses)) if heard.clauses else frozenset()
+    weight = min(len(known), 14) / 7
+    weight += 0.4 * any(t.low.isdigit() for c in heard.clauses for t in c.clause.tokens)
+    signals = heard.signals()
+    weight += 0.5 * bool(signals & {"decide", "unknown", "commit"}) - 0.6 * bool(
+        signals & {"joke", "rhetorical", "hypothetical"}
+    )
+    weight -= 0.5 * any(c.clause.question_mark for c in heard.clauses) + 0.3 * (heard.words > 45)
+    text = heard.spoken.text[:600]
+    return Telling(Quote(heard.spoken.id, 0, len(text)), heard.index, text, round(weight, 3), known)
+
+
+def _owner(claim: Claim, roster: Roster) -> tuple[str | None, bool]:
+    """The stated owner's name, and whether the person is outside the attendee list."""
+    if claim.outside:
+        names = roster.named(claim.said.lower())
+        if len(names) == 1:
+            return names[0], False
+        return (None, False) if names or claim.said.lower() in STOP else (claim.said, True)
+    if claim.kind in ("group", "none") or len(claim.people) != 1:
+        return None, False
+    name = roster.of_speaker(claim.people[0])
+    person = roster.person(name) if name else None
+    return name, bool(person and person.external)

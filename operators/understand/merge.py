@@ -1,0 +1,300 @@
+"""Restating and correcting: what an utterance adds to an item that is already there."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+from operators.compose import sentence, task_tokens
+from operators.language.rules import piece_named, rules_of
+from operators.language.text import STOP, stems
+from operators.language.words import words_in
+from operators.understand.birth import CONTINUES_WITHIN_NS, DUE_BONUS, said_due
+from operators.understand.hear import Heard, HeardClause
+from operators.understand.state import Draft, State, piece
+
+
+def restate(heard: Heard, fresh: Draft, drafts: list[Draft]) -> bool:
+    """Merge a new draft into an earlier one about the same thing; true if it was merged.
+
+    The last owner and date count; both utterances are evidence. A decision that only says once more
+    that something was taken back (*no party then*) is swallowed.
+    """
+    undone = fresh.family == "decision" and "withdraw" in heard.signals()
+    if undone and any(d.withdrawn and d.stems & fresh.stems for d in drafts):
+        return True
+    for place in range(len(drafts) - 1, -1, -1):
+        draft = drafts[place]
+        if draft.family != fresh.family or draft.mode == "refused" or draft.withdrawn:
+            continue
+        if fresh.family == "action" and _other_object(draft, fresh):
+            continue
+        both = draft.stems & fresh.stems
+        common = shared(draft.stems, fresh.stems) if fresh.family == "action" else len(both - TIME_STEMS)
+        if fresh.family == "decision" and _dated(draft, fresh):
+            drafts[place] = _merged(draft, fresh)
+            return True
+        if common == 0:
+            continue
+        likeness = common / max(1, min(len(draft.stems), len(fresh.stems)))
+        age = heard.index - draft.last_index
+        if fresh.family == "question":
+            same = likeness >= 0.6 and age <= 40
+        elif fresh.family == "decision":
+            same = (likeness >= 0.6 and common >= 2 and age <= 60) or (likeness >= 0.5 and age <= 10)
+        else:
+            same = (likeness >= 0.5 and _same_owner(draft, fresh)) or (
+                likeness > (0.7 if fresh.mode == "request" else 0.5) and age <= 8
+            )
+        if same:
+            drafts[place] = _merged(draft, fresh)
+            return True
+    return False
+
+
+def supersede(heard: Heard, fresh: Draft, drafts: list[Draft]) -> bool:
+    """Take back the earlier decision that a new one puts aside by name (*MySQL it is, not Postgres*)."""
+    if fresh.family != "decision":
+        return False
+    for clause in heard.clauses:
+        aside = _INSTEAD_OF.search(clause.clause.norm)
+        if aside is None:
+            continue
+        tokens = clause.clause.tokens
+        place = clause.clause.token_at(aside.end() + 1)
+        kept = {t.low for t in tokens[:place]} - STOP
+        dropped = {t.low for t in tokens[place : place + 3]} - STOP
+        for number in range(len(drafts) - 1, -1, -1):
+            draft = drafts[number]
+            said = {w.strip(",.:?").lower() for w in draft.text.split()}
+            standing = draft.family == "decision" and not draft.withdrawn and draft.id != fresh.id
+            denies = _INSTEAD_OF.search(draft.text.lower()) is not None
+            if standing and dropped and dropped <= said and not kept & (said - _USUAL) and not denies:
+                drafts[number] = draft.grown(0.0, "put aside", piece(heard, 2.0), withdrawn=True)
+                return True
+    return False
+
+
+_INSTEAD_OF = re.compile(
+    r"\b(?:and not|not|instead of|rather than|no longer)(?: (?:the|a|an|to|on|in|with|for|use))*"
+)
+_USUAL = words_in("use used using take taken go decided decide agreed choose chosen keep pick set")
+
+
+def _dated(draft: Draft, fresh: Draft) -> bool:
+    """Whether the date that was proposed just before is now made firm."""
+    proposed = draft.stems & TIME_STEMS
+    near = fresh.first_index - draft.last_index <= 6 and fresh.speaker is not None
+    return (
+        draft.mode == "propose" and fresh.mode == "" and near and bool(proposed) and proposed <= fresh.stems
+    )
+
+
+def _other_object(draft: Draft, fresh: Draft) -> bool:
+    """Whether the same verb has another object: *call the bank*, *call the plumber*; *call Zoe*, *call Eve*."""
+    left, right = _named_in(draft.text), _named_in(fresh.text)
+    if left and right and not left & right:
+        return True
+    common = draft.stems & fresh.stems
+    only_verb = bool(common) and common <= _VERBS
+    apart = draft.stems - common - TIME_STEMS and fresh.stems - common - TIME_STEMS
+    return only_verb and bool(apart) and draft.due is not None and fresh.due is not None
+
+
+def _named_in(text: str) -> frozenset[str]:
+    """Words with a capital inside a text, but days and months."""
+    return frozenset(w.strip(",.:") for w in text.split()[1:] if w[:1].isupper() and len(w) > 2) - _CALENDAR
+
+
+def _same_owner(draft: Draft, fresh: Draft) -> bool:
+    left, right = set(draft.claim.people), set(fresh.claim.people)
+    return bool(left & right) or (draft.claim.said != "" and draft.claim.said == fresh.claim.said)
+
+
+_VERBS = stems(" ".join(re.findall(r"(?<=[(|])[a-z]+(?=[|)])", piece_named("TASK_VERB"))))
+_CALENDAR = words_in("""
+    Monday Tuesday Wednesday Thursday Friday Saturday Sunday January February March April May June
+    July August September October November December
+""")
+_PROPOSES = frozenset(r.name for r in rules_of() if r.signal == "propose")
+
+
+def _merged(draft: Draft, fresh: Draft) -> Draft:
+    support = max(draft.support, fresh.support) + 0.12
+    evidence = draft.evidence
+    for part in fresh.evidence:
+        if all(p.quote.utterance_id != part.quote.utterance_id for p in evidence):
+            evidence = (*evidence, part)
+    better = fresh.support > draft.support + 0.05 or (draft.mode == "propose" and fresh.mode == "")
+    if draft.family == "decision" and fresh.mode == "" and _PROPOSES & set(draft.reasons):
+        better = better or len(fresh.stems) >= min(len(draft.stems), 3)
+    keep_text = draft.family != "decision" or not better
+    claim = fresh.claim if fresh.claim.people or fresh.claim.outside else draft.claim
+    if fresh.mode == "request" and draft.mode == "request" and not fresh.claim.people:
+        claim = fresh.claim
+    return replace(
+        draft,
+        text=draft.text if keep_text else fresh.text,
+        support=support,
+        evidence=evidence,
+        due=fresh.due or draft.due,
+        claim=claim if draft.family == "action" else draft.claim,
+        stems=draft.stems | fresh.stems,
+        last_index=fresh.last_index,
+        reasons=tuple(dict.fromkeys((*draft.reasons, *fresh.reasons, "said again"))),
+        mode=draft.mode if fresh.mode else "",
+        accepted=draft.accepted or fresh.accepted,
+    )
+
+
+def correct(heard: Heard, drafts: list[Draft], state: State, look_back: int) -> bool:
+    """A new date (or the same once more) for an earlier action; true if it was one."""
+    if heard.words > 60:
+        return False
+    timed = [i for i, c in enumerate(heard.clauses) if c.dues]
+    if not timed and not heard.people:
+        return False
+    for place in range(len(drafts) - 1, -1, -1):
+        draft = drafts[place]
+        if draft.family != "action" or draft.withdrawn or draft.support < 0.4:
+            continue
+        if draft.mode in ("refused", "offer"):
+            continue
+        changed = _named_again(heard, draft, state, timed) or _redated(heard, draft, state, timed, look_back)
+        if changed is not None:
+            drafts[place] = changed
+            return True
+    return False
+
+
+def _named_again(heard: Heard, draft: Draft, state: State, timed: list[int]) -> Draft | None:
+    """The owner is reminded of it (*Kamala, rota Thursday*)."""
+    names = {n for m in heard.people.values() for n in m.names}
+    owners = {state.roster.of_speaker(p) for p in draft.claim.people}
+    if not names & owners or heard.index - draft.last_index < 2 or heard.words > 14:
+        return None
+    phrases = [d.words for i in timed for d in heard.clauses[i].dues]
+    if (draft.due is None or draft.due.phrase.words not in phrases) and not shared(_said(heard), draft.stems):
+        return None
+    due = next((d for i in timed if (d := said_due(heard, i))), None)
+    return draft.grown(0.15, "named again", piece(heard), due=draft.due or due)
+
+
+def _redated(heard: Heard, draft: Draft, state: State, timed: list[int], look_back: int) -> Draft | None:
+    """The owner or who asked says another date, or the same once more."""
+    age = heard.index - draft.last_index
+    me = state.roster.of_speaker(heard.spoken.speaker)
+    owners = {state.roster.of_speaker(p) for p in draft.claim.people}
+    mine = me in owners or me == state.roster.of_speaker(draft.speaker)
+    for number in sorted(timed, key=lambda i: ("correct" not in heard.clauses[i].signals, -i)):
+        clause = heard.clauses[number]
+        told = clause.best("correct")
+        anyone = told is not None and told.rule.name == "make_it_another_day" and age <= 2
+        new = len(clause.clause.stems - draft.stems - TIME_STEMS)
+        if not (mine or anyone) or new > 2 or clause.signals & {"past", "reported", "hypothetical"}:
+            continue
+        if new and clause.signals & {"group", "request", "assign", "need"}:
+            continue
+        if own_task(clause, draft):
+            continue
+        if told is not None and (age <= 3 or (age <= 10 * look_back and shared(_said(heard), draft.stems))):
+            due = said_due(heard, number, last=True)
+            return draft.grown(0.05, "date changed", piece(heard, 2.0), due=due or draft.due)
+        other = _said(heard) - draft.stems - TIME_STEMS
+        if age <= 2 and (heard.words <= 10 or (len(other) <= 3 and heard.words <= 16)):
+            due = said_due(heard, number)
+            vague = due is None or due.phrase.kind in ("vague", "clock")
+            kept = draft.due if vague and draft.due else due
+            return draft.grown(0.1, "date said again", piece(heard), due=kept)
+    return None
+
+
+def own_task(clause: HeardClause, draft: Draft) -> bool:
+    """Whether a clause takes on something else: its own verb and object, nothing of the draft, no *it*."""
+    if not clause.signals & {"commit", "promise"}:
+        return False
+    words = {w for t in clause.clause.tokens for w in t.low.split()}
+    if words & _MEANS_BEFORE:
+        return False
+    known = clause.clause.stems - TIME_STEMS
+    named, about = {t.text for t in clause.clause.tokens if t.person}, _named_in(draft.text)
+    if named and about:
+        return not named & about
+    fresh = known - draft.stems
+    common = known & draft.stems
+    return bool(fresh) and (not common or (common <= _VERBS and bool(draft.stems - common - TIME_STEMS)))
+
+
+_MEANS_BEFORE = words_in("it that this them those these one both same")
+
+
+def go_on(heard: Heard, drafts: list[Draft], state: State) -> None:
+    """The same speaker goes on: what was begun in the utterance before gets the rest of its words."""
+    if not state.recent or not heard.clauses or heard.signals() & _OWN_MATTER:
+        return
+    before = state.recent[-1]
+    if before.spoken.speaker is None or before.spoken.speaker != heard.spoken.speaker:
+        return
+    if heard.spoken.start_ns - before.spoken.end_ns >= CONTINUES_WITHIN_NS:
+        return
+    for place in range(len(drafts) - 1, -1, -1):
+        draft = drafts[place]
+        if (
+            draft.family != "action"
+            or draft.first_index != before.index
+            or draft.speaker != heard.spoken.speaker
+        ):
+            continue
+        due = said_due(heard, 0) if draft.due is None else draft.due
+        grown = draft.grown(DUE_BONUS if due is not draft.due else 0.0, "went on", piece(heard, 0.4), due=due)
+        clause = heard.clauses[0]
+        unfinished = not before.spoken.text.rstrip().endswith((".", "?", "!"))
+        if unfinished and len(draft.stems) <= 3 and clause.clause.stems:
+            more = sentence(task_tokens(clause.clause, None, clause.dues))
+            text = f"{draft.text} {more[:1].lower()}{more[1:]}" if more else draft.text
+            grown = replace(grown, text=text, stems=grown.stems | clause.clause.stems)
+        drafts[place] = grown
+        return
+
+
+_OWN_MATTER = frozenset(
+    (
+        "commit",
+        "promise",
+        "request",
+        "assign",
+        "need",
+        "group",
+        "handover",
+        "withdraw",
+        "refuse",
+        "ask",
+        "decide",
+    )
+)
+
+
+def _said(heard: Heard) -> frozenset[str]:
+    return frozenset().union(*(c.clause.stems for c in heard.clauses))
+
+
+TIME_STEMS = stems("""
+    one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen
+    eighteen nineteen thirty forty fifty sixty seventy eighty ninety hundred thousand point half
+    monday tuesday wednesday thursday friday saturday sunday today tomorrow tonight morning afternoon evening night
+    week month january february march april may june july august september october november december noon first
+    second third fourth fifth sixth seventh eighth ninth tenth eleventh twelfth twenty thirty thirtieth twentieth
+    fifteenth sixteenth seventeenth eighteenth nineteenth thirteenth fourteenth twenty-first twenty-second
+    twenty-third twenty-fourth twenty-fifth twenty-sixth twenty-seventh twenty-eighth twenty-ninth thirty-first
+""")
+
+
+def shared(left: frozenset[str], right: frozenset[str]) -> int:
+    """Content stems in common; a short form counts (*refs* for *referees*)."""
+    common = len(left & right)
+    if common:
+        return common
+    starts = {a[:3]: a for a in left if len(a) >= 3}
+    return sum(
+        1 for b in right if (a := starts.get(b[:3])) is not None and (a.startswith(b) or b.startswith(a))
+    )

@@ -1,0 +1,140 @@
+"""What the rule engine remembers of a meeting: immutable, bounded, cheap to fork and to pickle."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+from operators.language.dates import DuePhrase
+from operators.language.people import Roster
+from operators.understand.hear import Heard
+from operators.understand.types import Family, MeetingContext, Quote, Spoken
+
+TOLD_BLOCK = 24
+"""Utterances of which the two weightiest are kept for the summary."""
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """Who an action falls to, as stated: ``self``, ``you``, ``named``, ``group`` or ``none``.
+
+    ``people`` are the names or the speaker label; more than one name means that it is unclear.
+    """
+
+    kind: str
+    people: tuple[str, ...] = ()
+    said: str = ""
+    outside: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """A stretch of speech an item rests on. Heavier ones are kept when there are too many."""
+
+    quote: Quote
+    index: int
+    duration_ns: int
+    weight: float
+
+
+@dataclass(frozen=True, slots=True)
+class Due:
+    """A stated due date: the phrase that is resolved, and its words as they were said."""
+
+    phrase: DuePhrase
+    words: str
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """An item in the making. ``support`` sums what speaks for it and against it."""
+
+    id: str
+    family: Family
+    text: str
+    support: float
+    speaker: str | None
+    claim: Claim
+    due: Due | None
+    evidence: tuple[Piece, ...]
+    stems: frozenset[str]
+    first_index: int
+    last_index: int
+    reasons: tuple[str, ...]
+    mode: str = ""
+    """``offer``, ``request``, ``propose``: still waits for an answer; else empty."""
+    called: tuple[str, ...] = ()
+    accepted: bool = False
+    withdrawn: bool = False
+    solved: bool = False
+    agreed: tuple[str, ...] = ()
+
+    def grown(self, support: float, reason: str, piece: Piece | None = None, **changes: object) -> Draft:
+        """The same item with one more thing that speaks for (or against) it."""
+        evidence = self.evidence
+        if piece is not None and all(p.quote.utterance_id != piece.quote.utterance_id for p in evidence):
+            evidence = (*evidence, piece)
+        reasons = self.reasons if reason in self.reasons else (*self.reasons, reason)
+        last = max(self.last_index, piece.index) if piece else self.last_index
+        changed = replace(
+            self, support=self.support + support, reasons=reasons, evidence=evidence, last_index=last
+        )
+        return replace(changed, **changes) if changes else changed  # type: ignore[arg-type]
+
+
+@dataclass(frozen=True, slots=True)
+class Telling:
+    """An utterance that may stand in the summary."""
+
+    quote: Quote
+    index: int
+    text: str
+    weight: float
+    stems: frozenset[str]
+
+
+@dataclass(frozen=True)
+class State:
+    """A meeting up to some utterance. ``recent`` is the window, ``drafts`` are in order of birth."""
+
+    context: MeetingContext
+    roster: Roster
+    speakers: tuple[str, ...] = ()
+    count: int = 0
+    first_ns: int = 0
+    last_ns: int = 0
+    recent: tuple[Heard, ...] = ()
+    drafts: tuple[Draft, ...] = ()
+    told: tuple[Telling, ...] = ()
+    block: tuple[Telling, ...] = ()
+    shares: dict[str, int] = field(default_factory=dict)
+    finished: bool = False
+    long_from: int | None = None
+    """Index of the utterance with which the meeting became a long one; None before."""
+
+
+def piece_of(spoken: Spoken, index: int, weight: float, span: tuple[int, int] | None = None) -> Piece:
+    """Evidence of one utterance: all of it, or the named characters of a very long one."""
+    first, last = 0, len(spoken.text)
+    duration = max(1, spoken.end_ns - spoken.start_ns)
+    if span is not None and last > 0 and len(spoken.text) > 420:
+        first, last = _around(spoken.text, span)
+        duration = duration * (last - first) // len(spoken.text)
+    return Piece(Quote(spoken.id, first, last), index, duration, weight)
+
+
+def _around(text: str, span: tuple[int, int]) -> tuple[int, int]:
+    """Up to about 420 characters around the cue, at word borders."""
+    spare = max(0, 420 - (span[1] - span[0])) // 2
+    first = max(0, span[0] - spare)
+    last = min(len(text), span[1] + spare)
+    while first > 0 and not text[first - 1].isspace():
+        first -= 1
+    while last < len(text) and not text[last].isspace():
+        last += 1
+    return first, last
+
+
+def piece(heard: Heard, weight: float = 1.0) -> Piece:
+    """This utterance as evidence."""
+    tokens = heard.clauses[0].clause.tokens
+    return piece_of(heard.spoken, heard.index, weight, (tokens[0].first, tokens[-1].last))

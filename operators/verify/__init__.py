@@ -1,0 +1,1 @@
+"""What is said must rest on its evidence."""
