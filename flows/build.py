@@ -24,8 +24,8 @@ from operators.clock import ClockSettings, clock
 from operators.deliver.step import deliver, verify
 from operators.draft import understand
 from operators.ingest import IngestSettings, ingest
-from operators.perceive.meeting import PerceiveSettings
 from operators.perceive.step import MediaWorkers, Perceive, perceive
+from operators.perceive.types import PerceiveSettings
 from operators.settings import Settings, SettingsProblem, load_settings
 from operators.speech.recognise import SpeechSettings
 from operators.store import Stores

@@ -26,8 +26,8 @@ from operators.clock import Clock, ClockSettings
 from operators.deliver.step import Deliver, judge
 from operators.draft import Drafting
 from operators.ingest import Ingest, IngestSettings
-from operators.perceive.meeting import Ask, PerceiveSettings
 from operators.perceive.step import Answer, MediaWorkers, Owner, Perceive
+from operators.perceive.types import Ask, PerceiveSettings
 from operators.understand.engine import RuleEngine
 from operators.verify.check import Verifier
 from operators.verify.types import Stretch

@@ -6,28 +6,22 @@ any order; what is decided depends on the media and the answers. What already st
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
 import numpy as np
 import numpy.typing as npt
 
 from contracts.messages import (
-    AgendaChanged,
     AnyControl,
-    AttendeesChanged,
-    ChannelMapChanged,
     EndOfStream,
     MeetingEnded,
     MeetingStarted,
     OcrMessage,
     PartialText,
-    SpeakerTurn,
-    SpeakerTurns,
     TranscriptMessage,
 )
 from contracts.messages import TextLine as TextLineMessage
-from contracts.packet import ClockKind, Codec, Modality, Packet, payload_array
+from contracts.packet import Codec, Modality, Packet, payload_array
 from contracts.timeline import (
     AnyRecord,
     ClockRecord,
@@ -36,17 +30,16 @@ from contracts.timeline import (
     GapRecord,
     MarkRecord,
     NoticeRecord,
-    RecordWord,
-    SlideRecord,
     StreamRecord,
     UtteranceRecord,
 )
-from models.speech_recogniser import Recognition, Word
+from models.speech_recogniser import Recognition
 from models.voice_activity import VoiceActivity
 from operators.align.grid import is_step, to_timeline_ns
 from operators.clock import Timed
 from operators.ingest import Arrival, Late, Loss, modality_of
 from operators.media.client import DecodedPictures, DecodedSound, DecodeFailed, FullFrame
+from operators.perceive.people import People
 from operators.perceive.pictures import (
     DecodePicture,
     FetchFrame,
@@ -56,85 +49,30 @@ from operators.perceive.pictures import (
     PictureStep,
     ReadSlide,
 )
+from operators.perceive.records import (
+    as_recognition,
+    features_packet,
+    heard_record,
+    own_bytes,
+    slide_record,
+    transcript_record,
+    withdrawn_record,
+)
+from operators.perceive.types import DecodeSound, Emission, PerceiveSettings, Stream, Undecodable
 from operators.pictures.picture import FeatureBlock
-from operators.pictures.slides import Slide, SlideSettings
+from operators.pictures.slides import Slide
 from operators.speech.events import PieceClosed, PieceText, PieceWithdrawn, RecognitionRequest, SpeechEvent
 from operators.speech.names import correct_names
 from operators.speech.pool import PoolFull, Superseded
-from operators.speech.recognise import MeetingSpeech, SpeechSettings
+from operators.speech.recognise import MeetingSpeech
 
-_SAMPLING_MS: Final = 1000 / 16_000
 _MARK_EVERY_NS: Final = 100_000_000
 _DRAINED_NS: Final = 100_000_000
 """A stream that has ended is done once its mark is this close to its end (less than a piece is short)."""
 _BIAS_EVERY_NS: Final = 1_000_000_000
-_HOTWORD_AGE_NS: Final = 10_000_000_000
 _END_WAIT_S: Final = 0.5
 """How long nothing may have come before a meeting ends whose streams nobody has named."""
 _FOREVER_NS: Final = 2**63 - 1
-
-
-@dataclass(frozen=True, slots=True)
-class PerceiveSettings:
-    """``stream_idle_s``, ``meeting_idle_s``: silence after which a stream, a meeting is given up (wall clock)."""
-
-    stream_idle_s: float = 15.0
-    meeting_idle_s: float = 600.0
-    speech: SpeechSettings = field(default_factory=SpeechSettings)
-    slides: SlideSettings = field(default_factory=SlideSettings)
-    ordinary_words: frozenset[str] = frozenset()
-    """Lower-case words that are never taken for a misheard name."""
-
-
-@dataclass(frozen=True, slots=True)
-class DecodeSound:
-    """Ask: decode this block of sound."""
-
-    stream: str
-    packet: Packet
-
-
-@dataclass(frozen=True, slots=True)
-class Undecodable:
-    """A packet whose media no decoder could read."""
-
-    packet: Packet
-    reason: str
-
-
-Ask = RecognitionRequest | DecodeSound | DecodePicture | FetchFrame | ReadSlide
-Emission = AnyRecord | Packet | Undecodable | PartialText | Ask
-
-
-@dataclass(slots=True)
-class Stream:
-    """What perception knows of one stream."""
-
-    device: str
-    modality: Modality
-    state: Literal["expected", "opened", "ended", "given_up"] = "expected"
-    epoch: int = 0
-    sequence: int = -1
-    clock: int = 0
-    raw_ns: int = 0
-    end_raw_ns: int | None = None
-    """Where the device said that its stream ends; the stream has ended once it is drained."""
-    logged_mark_ns: int | None = None
-    before_step: tuple[int, int] | None = None
-    """Clock and raw time at which the device's clock jumped."""
-    undecoded: list[Packet] = field(default_factory=list)
-    features: int = 0
-
-    def clock_at(self, raw_ns: int) -> int:
-        """Clock record for something that began at a raw time: a piece may go on through a jump of the clock."""
-        if self.before_step is None:
-            return self.clock
-        clock, stopped_ns = self.before_step
-        return self.clock if abs(raw_ns - self.raw_ns) <= abs(raw_ns - stopped_ns) else clock
-
-    @property
-    def over(self) -> bool:
-        return self.state in ("ended", "given_up")
 
 
 class MeetingPerception:
@@ -152,14 +90,9 @@ class MeetingPerception:
         self.end: MeetingEnded | None = None
         self.ended = False
         self._streams: dict[str, Stream] = {}
-        self._speakers: dict[tuple[str, int], str] = {}
-        self._turns: dict[str, tuple[SpeakerTurn, ...]] = {}
-        self._names: tuple[str, ...] = ()
-        self._topics: tuple[str, ...] = ()
-        self._terms: tuple[str, ...] = ()
+        self.people = People()
         self._biased_ns = self._marked_ns = -(2**63)
         self._clocks: dict[str, ClockRecord] = {}
-        self._slides_seen: list[tuple[int, str, tuple[str, ...]]] = []
         self._late = 0
         self._arrived_s = 0.0
         self._settled_end = False
@@ -316,34 +249,14 @@ class MeetingPerception:
         match control:
             case MeetingStarted():
                 self.started = control
-                self._names = tuple(a.name for a in control.attendees)
-                self._topics = (*control.agenda, *control.key_topics)
-                self._speakers = {(c.device, c.channel): c.speaker for c in control.channel_map}
                 for name in control.streams:
                     device, _, modality = name.rpartition("/")
                     if modality.upper() in Modality.__members__ and device:
                         self._streams.setdefault(name, Stream(device, Modality[modality.upper()]))
             case MeetingEnded():
                 self.end = control
-            case AttendeesChanged():
-                self._names = tuple(a.name for a in control.attendees)
-            case ChannelMapChanged():
-                self._speakers = {(c.device, c.channel): c.speaker for c in control.channel_map}
-            case AgendaChanged():
-                self._topics = (*control.agenda, *control.key_topics)
-            case SpeakerTurns():
-                self._turns[control.device] = tuple(sorted(control.turns, key=lambda t: t.start_ns))
-        self._bias()
-
-    def _bias(self, now_ns: int | None = None) -> None:
-        """Names and terms that recognition should expect: people, agenda, slides that stood for a while."""
-        words = [*self._names, *self._topics]
-        if now_ns is not None:
-            for start_ns, _, terms in self._slides_seen:
-                if start_ns + _HOTWORD_AGE_NS <= now_ns:
-                    words += terms
-        self._terms = tuple(dict.fromkeys(words))
-        self._speech.set_hotwords(self._terms)
+        self.people.apply(control)
+        self._speech.set_hotwords(self.people.terms)
 
     # --- media
 
@@ -398,12 +311,12 @@ class MeetingPerception:
         if not self._hears_sound():
             return
         channels = samples.shape[1]
-        mapped = [c for c in range(channels) if (stream.device, c) in self._speakers]
+        mapped = [c for c in range(channels) if (stream.device, c) in self.people.speakers]
         if not mapped and channels > 1:
             # Nobody says who sits where: one voice track, as a mixed recording.
             samples = np.asarray(np.round(samples.mean(axis=1, keepdims=True)), dtype=np.int16)
         for channel in mapped or [0]:
-            speaker = self._speakers.get((stream.device, channel))
+            speaker = self.people.speakers.get((stream.device, channel))
             if speaker is None and self.started is not None and self.started.implicit:
                 speaker = stream.device
             self._speech.open_stream(stream.device, channel, speaker, rate_hz, stream.epoch)
@@ -439,24 +352,12 @@ class MeetingPerception:
         source = self.started.speech_source if self.started is not None else "sound"
         if (source == "sound" and self._has(Modality.AUDIO)) or not message.text.strip():
             return
-        self._emit(
-            UtteranceRecord(
-                meeting_id=self.meeting_id, id=f"{message.device_id}/{message.stream_epoch}/{message.sequence}", version=1,
-                state="closed", stream=name, device=message.device_id, clock=stream.clock,
-                raw_start_ns=message.timestamp_ns, raw_end_ns=message.timestamp_ns + message.duration_ns,
-                mark_ns=message.timestamp_ns, speaker=message.speaker, text=message.text.strip(),
-                words=tuple(
-                    RecordWord(start_ns=w.start_ns, end_ns=w.end_ns, text=w.text, probability=w.probability)
-                    for w in message.words
-                ),
-                source="transcript", sampling_ms=0.0, boundary_ms=0.0 if message.words else 500.0,
-            )
-        )  # fmt: skip
+        self._emit(transcript_record(message, stream))
         stream.logged_mark_ns = message.timestamp_ns
 
     def _ocr(self, name: str, stream: Stream, message: OcrMessage) -> None:
         lines = tuple(line for line in message.lines if line.text.strip())
-        self._slide_record(name, stream, message.timestamp_ns, lines, known=False, sampling_ms=0.0)
+        self._slide_record(stream, message.timestamp_ns, lines, known=False, sampling_ms=0.0)
 
     # --- what speech and pictures bring about
 
@@ -464,7 +365,7 @@ class MeetingPerception:
         if isinstance(event, RecognitionRequest):
             decided = self._decided_texts.get((event.piece_id, event.version))
             if decided is not None:
-                self._speech.result(event.piece_id, event.version, _as_recognition(decided, event.start_ns))
+                self._speech.result(event.piece_id, event.version, as_recognition(decided, event.start_ns))
                 self._advance()
             elif event.kind != "partial" or self._live:
                 self._out.append(event)
@@ -487,35 +388,22 @@ class MeetingPerception:
             )  # fmt: skip
 
     def _utterance(self, piece: PieceText | PieceClosed) -> None:
-        text, changes = correct_names(piece.text, self._names, self._settings.ordinary_words, self._terms)
+        people = self.people
+        text, _ = correct_names(piece.text, people.names, self._settings.ordinary_words, people.terms)
         name = f"{piece.device}/audio"
-        mark = self._mark_ns(name, self._streams[name])
-        self._emit(
-            UtteranceRecord(
-                meeting_id=self.meeting_id, id=piece.piece_id, version=piece.version,
-                state="closed" if isinstance(piece, PieceClosed) else "tentative", stream=name, device=piece.device,
-                clock=self._streams[name].clock_at(piece.start_ns), raw_start_ns=piece.start_ns, raw_end_ns=piece.end_ns,
-                mark_ns=piece.start_ns if mark is None else mark,
-                speaker=self._speaker(piece.device, piece.speaker, piece.start_ns, piece.end_ns), text=text,
-                heard=piece.text if changes else None, words=_record_words(piece.words, piece.samples_start_ns),
-                source="recogniser", confidence=min(1.0, float(np.exp(min(0.0, piece.average_log_probability)))),
-                sampling_ms=_SAMPLING_MS, boundary_ms=piece.boundary_ms,
-            )
-        )  # fmt: skip
+        stream = self._streams[name]
+        speaker = self._speaker(piece.device, piece.speaker, piece.start_ns, piece.end_ns)
+        mark = self._mark_ns(name, stream)
+        self._emit(heard_record(self.meeting_id, piece, stream, text=text, speaker=speaker, mark_ns=mark))
         if isinstance(piece, PieceClosed):
             for start_ns, end_ns in piece.gaps:
                 self._gap(name, piece.device, start_ns, end_ns, "lost")
 
     def _withdraw(self, event: PieceWithdrawn) -> None:
         name = f"{event.device}/audio"
-        mark = self._mark_ns(name, self._streams[name]) or self._streams[name].raw_ns
-        self._emit(
-            UtteranceRecord(
-                meeting_id=self.meeting_id, id=event.piece_id, version=event.version, state="withdrawn", stream=name,
-                device=event.device, clock=self._streams[name].clock, raw_start_ns=mark, raw_end_ns=mark, mark_ns=mark,
-                speaker=None, text="", source="recogniser", sampling_ms=_SAMPLING_MS, boundary_ms=0.0,
-            )
-        )  # fmt: skip
+        stream = self._streams[name]
+        mark = self._mark_ns(name, stream) or stream.raw_ns
+        self._emit(withdrawn_record(self.meeting_id, event.piece_id, event.version, stream, mark))
 
     def _picture_steps(self, steps: Iterable[PictureStep]) -> None:
         for step in steps:
@@ -530,17 +418,9 @@ class MeetingPerception:
                 self._slide(step.stream, step.slide)
 
     def _features(self, name: str, block: FeatureBlock) -> None:
-        """Features of a camera, in the packet layout; their stream epoch is set to the run that writes them."""
         stream = self._streams[name]
         stream.features += 1
-        self._out.append(
-            Packet(
-                meeting_id=self.meeting_id, device_id=stream.device, modality=Modality.PICTURE_FEATURES, codec=block.codec,
-                clock_kind=ClockKind.PTP, stream_epoch=0, sequence=stream.features, timestamp_ns=block.timestamp_ns,
-                duration_ns=block.duration_ns, payload=block.payload, width=block.width, height=block.height,
-                channels=block.channels,
-            )
-        )  # fmt: skip
+        self._out.append(features_packet(self.meeting_id, stream, block))
 
     def _refuse(self, packets: Iterable[Packet], failed: DecodeFailed) -> None:
         """A dead letter for a packet that no decoder could read."""
@@ -557,11 +437,10 @@ class MeetingPerception:
             TextLineMessage(text=line.text, box=line.box, confidence=line.confidence) for line in slide.lines
         )
         sampling_ms = self._pictures.sampling_ns(name) / 1e6
-        self._slide_record(name, stream, slide.start_ns, lines, known=slide.known, sampling_ms=sampling_ms)
+        self._slide_record(stream, slide.start_ns, lines, known=slide.known, sampling_ms=sampling_ms)
 
     def _slide_record(
         self,
-        name: str,
         stream: Stream,
         raw_ns: int,
         lines: tuple[TextLineMessage, ...],
@@ -569,31 +448,18 @@ class MeetingPerception:
         known: bool,
         sampling_ms: float,
     ) -> None:
-        mark = self._mark_ns(name, stream)
+        mark = self._mark_ns(stream.name, stream)
         self._emit(
-            SlideRecord(
-                meeting_id=self.meeting_id, id=f"{name}/{stream.epoch}/{raw_ns}", stream=name, device=stream.device,
-                clock=stream.clock, raw_start_ns=raw_ns, mark_ns=raw_ns if mark is None else mark,
-                text="\n".join(line.text for line in lines), lines=lines, known=known, sampling_ms=sampling_ms,
+            slide_record(
+                self.meeting_id, stream, raw_ns, lines, known=known, sampling_ms=sampling_ms, mark_ns=mark
             )
-        )  # fmt: skip
-        terms = tuple(line.text for line in lines)[:12]
-        at_ns = self._timeline_ns(stream.device, raw_ns)
-        self._slides_seen = [*self._slides_seen[-3:], (at_ns, name, terms)]
+        )
+        self.people.saw_slide(self._timeline_ns(stream.device, raw_ns), tuple(line.text for line in lines))
 
     def _speaker(self, device: str, mapped: str | None, start_ns: int, end_ns: int) -> str | None:
-        """Who speaks: by seat, or by speaker turns from outside where these cover at least half of it."""
-        turns = self._turns.get(device)
-        if mapped is not None or not turns:
-            return mapped
-        start, end = self._timeline_ns(device, start_ns), self._timeline_ns(device, end_ns)
-        shares: dict[str, int] = {}
-        for turn in turns:
-            shares[turn.speaker] = shares.get(turn.speaker, 0) + max(
-                0, min(end, turn.end_ns) - max(start, turn.start_ns)
-            )
-        best = max(sorted(shares), key=lambda s: shares[s])
-        return best if 2 * shares[best] >= end - start else None
+        return self.people.speaker(
+            device, mapped, start_ns, end_ns, lambda raw: self._timeline_ns(device, raw)
+        )
 
     # --- streams, marks, ends
 
@@ -637,7 +503,7 @@ class MeetingPerception:
                 self._log_marks()
             if newest - self._biased_ns >= _BIAS_EVERY_NS:
                 self._biased_ns = newest
-                self._bias(newest)
+                self._speech.set_hotwords(self.people.expect(newest))
         told = self.started is not None and bool(self.started.streams)
         if self.end is None or self.ended or not (told or self._settled_end or not self._live):
             return self._drain()
@@ -751,14 +617,13 @@ class MeetingPerception:
     # --- state
 
     _PLAIN: Final = (
-        "started", "end", "ended", "_streams", "_speakers", "_turns", "_names", "_topics", "_terms", "_clocks",
-        "_slides_seen", "_late", "_biased_ns", "_marked_ns",
+        "started", "end", "ended", "_streams", "people", "_clocks", "_late", "_biased_ns", "_marked_ns",
     )  # fmt: skip
 
     def state(self) -> dict[str, Any]:
         """All that is needed to go on exactly."""
         for stream in self._streams.values():
-            stream.undecoded = [_own_bytes(p) for p in stream.undecoded]
+            stream.undecoded = [own_bytes(p) for p in stream.undecoded]
         plain = {name: getattr(self, name) for name in self._PLAIN}
         return plain | {"speech": self._speech.state(), "pictures": self._pictures.state()}
 
@@ -779,32 +644,3 @@ class MeetingPerception:
         meeting._speech = MeetingSpeech.from_state(settings.speech, voice, raw["speech"])
         meeting._pictures = MeetingPictures.from_state(settings.slides, raw["pictures"])
         return meeting
-
-
-def _own_bytes(packet: Packet) -> Packet:
-    if isinstance(packet.payload, bytes):
-        return packet
-    return Packet(
-        **{name: getattr(packet, name) for name in Packet.__slots__} | {"payload": bytes(packet.payload)}
-    )
-
-
-def _record_words(words: Iterable[Word], start_ns: int) -> tuple[RecordWord, ...]:
-    return tuple(
-        RecordWord(
-            start_ns=start_ns + round(w.start_s * 1e9), end_ns=start_ns + round(w.end_s * 1e9), text=w.text.strip() or "·",
-            probability=min(1.0, max(0.0, w.probability)),
-        )
-        for w in words
-    )  # fmt: skip
-
-
-def _as_recognition(record: UtteranceRecord, start_ns: int) -> Recognition:
-    """What the log says was heard, in the form of a recogniser's answer."""
-    words = tuple(
-        Word((w.start_ns - start_ns) / 1e9, (w.end_ns - start_ns) / 1e9, w.text, w.probability or 0.0)
-        for w in record.words
-    )
-    text = record.text if record.heard is None else record.heard
-    log_probability = float(np.log(max(record.confidence, 1e-6)))
-    return Recognition(text, words, average_log_probability=log_probability, boundary_ms=record.boundary_ms)

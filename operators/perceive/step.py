@@ -38,15 +38,9 @@ from operators.media.client import (
     DecodeSettings,
     FullFrame,
 )
-from operators.perceive.meeting import (
-    Ask,
-    DecodeSound,
-    Emission,
-    MeetingPerception,
-    PerceiveSettings,
-    Undecodable,
-)
+from operators.perceive.meeting import MeetingPerception
 from operators.perceive.pictures import DecodePicture, FetchFrame, ReadSlide
+from operators.perceive.types import Ask, DecodeSound, Emission, PerceiveSettings, Undecodable
 from operators.shard import by_shard
 from operators.speech.events import RecognitionRequest
 from operators.speech.pool import PoolFull, PoolSettings, RecognitionPool

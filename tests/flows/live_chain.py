@@ -25,8 +25,8 @@ from flows.installation import Installation
 from models.speech_recogniser import RecogniserSettings, SpeechRecogniser
 from models.voice_activity import VoiceActivity
 from operators.broker.kafka_link import BrokerLink
-from operators.perceive.meeting import PerceiveSettings
 from operators.perceive.step import MediaWorkers
+from operators.perceive.types import PerceiveSettings
 
 S = 1_000_000_000
 PATIENCE_S = 120.0

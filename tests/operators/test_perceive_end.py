@@ -9,8 +9,8 @@ from operators.broker.journal import NoJournal
 from operators.broker.source import CaughtUp, Received
 from operators.clock import Clock, ClockSettings
 from operators.ingest import Ingest, IngestSettings
-from operators.perceive.meeting import Ask, PerceiveSettings
 from operators.perceive.step import Answer, Owner, Perceive
+from operators.perceive.types import Ask, PerceiveSettings
 
 
 class NoWorkers:

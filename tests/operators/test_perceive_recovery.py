@@ -25,8 +25,8 @@ from models.voice_activity import VoiceActivity
 from operators.broker.source import CaughtUp, Received
 from operators.clock import Clock, ClockSettings
 from operators.ingest import Ingest, IngestSettings
-from operators.perceive.meeting import Ask, PerceiveSettings
 from operators.perceive.step import Answer, Owner, Perceive, Recognised
+from operators.perceive.types import Ask, PerceiveSettings
 from operators.speech.events import RecognitionRequest
 from operators.store import Marker, StepStore, Stores
 

@@ -1,0 +1,85 @@
+"""Who is in the room, who sits where, and which words recognition should expect of them."""
+
+from collections.abc import Callable
+from typing import Final
+
+from contracts.messages import (
+    AgendaChanged,
+    AnyControl,
+    AttendeesChanged,
+    ChannelMapChanged,
+    MeetingStarted,
+    SpeakerTurn,
+    SpeakerTurns,
+)
+
+_HOTWORD_AGE_NS: Final = 10_000_000_000
+_SLIDES_KEPT: Final = 4
+_TERMS_OF_A_SLIDE: Final = 12
+
+
+class People:
+    """Plain data, changed by control messages and slides; part of the meeting's state."""
+
+    def __init__(self) -> None:
+        self.names: tuple[str, ...] = ()
+        self.speakers: dict[tuple[str, int], str] = {}
+        """Speaker by device and channel."""
+        self.terms: tuple[str, ...] = ()
+        """What recognition should expect: names, agenda, key topics, slides that stood for a while."""
+        self._topics: tuple[str, ...] = ()
+        self._turns: dict[str, tuple[SpeakerTurn, ...]] = {}
+        self._slides: list[tuple[int, tuple[str, ...]]] = []
+
+    def apply(self, control: AnyControl) -> None:
+        """Take in a control message; those that say nothing of people are left alone."""
+        match control:
+            case MeetingStarted():
+                self.names = tuple(a.name for a in control.attendees)
+                self._topics = (*control.agenda, *control.key_topics)
+                self.speakers = {(c.device, c.channel): c.speaker for c in control.channel_map}
+            case AttendeesChanged():
+                self.names = tuple(a.name for a in control.attendees)
+            case ChannelMapChanged():
+                self.speakers = {(c.device, c.channel): c.speaker for c in control.channel_map}
+            case AgendaChanged():
+                self._topics = (*control.agenda, *control.key_topics)
+            case SpeakerTurns():
+                self._turns[control.device] = tuple(sorted(control.turns, key=lambda t: t.start_ns))
+            case _:
+                return
+        self.expect(None)
+
+    def saw_slide(self, at_ns: int, lines: tuple[str, ...]) -> None:
+        """A slide that stands from ``at_ns`` (timeline) on."""
+        self._slides = [*self._slides[1 - _SLIDES_KEPT :], (at_ns, lines[:_TERMS_OF_A_SLIDE])]
+
+    def expect(self, now_ns: int | None) -> tuple[str, ...]:
+        """Set and return ``terms`` as of ``now_ns`` (timeline); None: without slides."""
+        words = [*self.names, *self._topics]
+        if now_ns is not None:
+            for start_ns, terms in self._slides:
+                if start_ns + _HOTWORD_AGE_NS <= now_ns:
+                    words += terms
+        self.terms = tuple(dict.fromkeys(words))
+        return self.terms
+
+    def speaker(
+        self,
+        device: str,
+        mapped: str | None,
+        raw_start_ns: int,
+        raw_end_ns: int,
+        timeline_ns: Callable[[int], int],
+    ) -> str | None:
+        """Who speaks: by seat, or by speaker turns from outside where these cover at least half of it."""
+        turns = self._turns.get(device)
+        if mapped is not None or not turns:
+            return mapped
+        start, end = timeline_ns(raw_start_ns), timeline_ns(raw_end_ns)
+        shares: dict[str, int] = {}
+        for turn in turns:
+            overlap = max(0, min(end, turn.end_ns) - max(start, turn.start_ns))
+            shares[turn.speaker] = shares.get(turn.speaker, 0) + overlap
+        best = max(sorted(shares), key=lambda s: shares[s])
+        return best if 2 * shares[best] >= end - start else None

@@ -1,0 +1,80 @@
+"""What perception of a meeting takes, asks for and gives, and what it knows of each stream."""
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+from contracts.messages import PartialText
+from contracts.packet import Modality, Packet
+from contracts.timeline import AnyRecord
+from operators.perceive.pictures import DecodePicture, FetchFrame, ReadSlide
+from operators.pictures.slides import SlideSettings
+from operators.speech.events import RecognitionRequest
+from operators.speech.recognise import SpeechSettings
+
+
+@dataclass(frozen=True, slots=True)
+class PerceiveSettings:
+    """``stream_idle_s``, ``meeting_idle_s``: silence after which a stream, a meeting is given up (wall clock)."""
+
+    stream_idle_s: float = 15.0
+    meeting_idle_s: float = 600.0
+    speech: SpeechSettings = field(default_factory=SpeechSettings)
+    slides: SlideSettings = field(default_factory=SlideSettings)
+    ordinary_words: frozenset[str] = frozenset()
+    """Lower-case words that are never taken for a misheard name."""
+
+
+@dataclass(frozen=True, slots=True)
+class DecodeSound:
+    """Ask: decode this block of sound."""
+
+    stream: str
+    packet: Packet
+
+
+@dataclass(frozen=True, slots=True)
+class Undecodable:
+    """A packet whose media no decoder could read."""
+
+    packet: Packet
+    reason: str
+
+
+Ask = RecognitionRequest | DecodeSound | DecodePicture | FetchFrame | ReadSlide
+Emission = AnyRecord | Packet | Undecodable | PartialText | Ask
+
+
+@dataclass(slots=True)
+class Stream:
+    """What perception knows of one stream."""
+
+    device: str
+    modality: Modality
+    state: Literal["expected", "opened", "ended", "given_up"] = "expected"
+    epoch: int = 0
+    sequence: int = -1
+    clock: int = 0
+    raw_ns: int = 0
+    end_raw_ns: int | None = None
+    """Where the device said that its stream ends; the stream has ended once it is drained."""
+    logged_mark_ns: int | None = None
+    before_step: tuple[int, int] | None = None
+    """Clock and raw time at which the device's clock jumped."""
+    undecoded: list[Packet] = field(default_factory=list)
+    features: int = 0
+
+    def clock_at(self, raw_ns: int) -> int:
+        """Clock record for something that began at a raw time: a piece may go on through a jump of the clock."""
+        if self.before_step is None:
+            return self.clock
+        clock, stopped_ns = self.before_step
+        return self.clock if abs(raw_ns - self.raw_ns) <= abs(raw_ns - stopped_ns) else clock
+
+    @property
+    def name(self) -> str:
+        """``device/modality``, as in marks and control messages."""
+        return f"{self.device}/{self.modality.name.lower()}"
+
+    @property
+    def over(self) -> bool:
+        return self.state in ("ended", "given_up")
