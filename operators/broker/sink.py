@@ -1,7 +1,9 @@
-"""Kafka sink: idempotent, waits for every delivery before a batch counts as written.
+"""Kafka sink: idempotent; what a snapshot covers has been delivered.
 
-Bytewax waits for a partitioned sink at the end of an epoch, so what a snapshot covers has been
-delivered. A broker that is away is waited for; an error that cannot be retried stops the process.
+Messages are handed to the client at once and travel while the flow goes on. Bytewax takes a snapshot of each
+sink partition that was written to before it commits an epoch: that call waits for every delivery, so a crash
+before it repeats the epoch's messages and one after it finds them on the broker. A broker that is away is
+waited for; an error that cannot be retried stops the process.
 """
 
 import os
@@ -46,7 +48,7 @@ class _SharedProducer:
         self._failed: KafkaError | None = None
 
     def write(self, shard: int, items: Iterable[Outgoing]) -> None:
-        """Deliver all items in order; returns when the broker has them."""
+        """Hand all items to the client, in order; waits only where its queue is full."""
         now = datetime.now(UTC).isoformat(timespec="milliseconds")
         for item in items:
             while True:
@@ -58,11 +60,25 @@ class _SharedProducer:
                     )  # fmt: skip
                     break
                 except BufferError:
-                    self._producer.poll(0.05)
+                    self._deliver_some()
                 except KafkaException as error:
                     self._stop(str(error.args[0].str()), self._link.names.of(item.topic))
+        # Reports are taken in as they come, so that a fatal error stops the flow within a batch, not an epoch.
+        self._producer.poll(0)
+        self._check()
+
+    def flush(self) -> None:
+        """Wait until the broker has everything that was written."""
         while self._producer.flush(_FLUSH_STEP_S) > 0:
             self._watch.suspect()
+        self._check()
+
+    def _deliver_some(self) -> None:
+        if self._producer.poll(_FLUSH_STEP_S) == 0:
+            self._watch.suspect()
+        self._check()
+
+    def _check(self) -> None:
         if self._failed is not None:
             self._stop(self._failed.str(), "the topics")
 
@@ -88,7 +104,10 @@ class _ShardPartition(StatefulSinkPartition[Outgoing, None]):
         self._producer.write(self._shard, items)
 
     def snapshot(self) -> None:
-        return None
+        self._producer.flush()
+
+    def close(self) -> None:
+        self._producer.flush()
 
 
 class ShardSink(FixedPartitionedSink[Outgoing, None]):
