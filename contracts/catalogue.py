@@ -4,6 +4,7 @@ import re
 from typing import Final, get_args
 
 from . import topics
+from .audit import SealedEntry
 from .base import Message
 from .messages import AnyControl, DeadLetter, EndOfStream, OcrMessage, PartialText, TranscriptMessage
 from .minutes import AnyEvent, AuditEntry, MinutesDocument, MinutesState, ReviewRequest
@@ -21,7 +22,7 @@ CARRIED: Final[dict[Topic, tuple[type[Message], ...]]] = {
     topics.MINUTES: get_args(AnyEvent),
     topics.STATE: (MinutesState,),
     topics.REVIEW: (ReviewRequest,),
-    topics.AUDIT: (AuditEntry,),
+    topics.AUDIT: (SealedEntry,),
     topics.DEADLETTER: (DeadLetter,),
 }
 """JSON messages of each topic; where the topic's format says so, packets travel beside them."""
@@ -37,5 +38,5 @@ def name_of(model: type[Message]) -> str:
 
 MODELS: Final[dict[str, type[Message]]] = {
     name_of(model): model for carried in CARRIED.values() for model in carried
-} | {name_of(MinutesDocument): MinutesDocument}
-"""Every message by its name, and the document that is written to a file."""
+} | {name_of(model): model for model in (MinutesDocument, AuditEntry)}
+"""Every message by its name, the document that is written to a file, and what sealed audit entries hold."""

@@ -12,6 +12,7 @@ from typing import Any, Final
 from . import messages as m
 from . import minutes as mi
 from . import timeline as t
+from .audit import FIRST, SealedEntry, bound_bytes, entry_hash
 from .base import Message
 from .catalogue import name_of
 from .packet import ClockKind, Codec, Modality, Packet, encode, sign
@@ -205,6 +206,7 @@ def _control_messages() -> list[m.AnyControl]:
             expected_text="Send the offer.", owner="José Núñez", due=datetime.date(2026, 3, 6),
             by="Anna Berg",
         ),
+        m.NameCorrected(meeting_id=MEETING, name="Brightwater", heard=("bright water",), by="Anna Berg"),
     ]  # fmt: skip
 
 
@@ -311,8 +313,18 @@ def _reports() -> list[Message]:
             section="action_items", verdict="pass", checks={"evidence": True, "owner_stated": True},
             actions=(), origin="rules", versions=_VERSIONS,
         ),
+        _sealed(),
         m.DeadLetter(
             reason="version", detail="layout version 2, this reader knows 1", topic="minuted.audio",
             partition=13, offset=41, bytes_base64=base64.b64encode(spoilt).decode(), size=len(spoilt),
         ),
     ]  # fmt: skip
+
+
+def _sealed() -> SealedEntry:
+    """An entry whose ciphertext is no ciphertext: what it shows is how an entry is hashed."""
+    bound, sealed = bound_bytes(MEETING, 1, 0, False, FIRST), b"stands for an encrypted audit message"
+    return SealedEntry(
+        meeting_id=MEETING, generation=1, sequence=0, previous=FIRST,
+        ciphertext=base64.b64encode(sealed).decode(), sha256=entry_hash(bound, sealed),
+    )  # fmt: skip

@@ -268,32 +268,63 @@ class RuleFile(Control):
 
 
 class Correction(Control):
-    """What a person decided about an item; void where the item no longer reads ``expected_text``."""
+    """What a person decided about an item; void where the item is no longer the one that was looked at.
+
+    ``add`` says that something was missed: ``section``, ``text`` and the ``utterances`` that it rests on.
+    """
 
     type: Literal["correction"] = "correction"
     correction_id: Name
     item_id: Name
-    action: Literal["accept", "change", "reject"]
+    action: Literal["accept", "change", "reject", "add"]
     expected_text: Text | None = None
     text: Text | None = None
     owner: Name | None = None
     due: datetime.date | None = None
     by: Name
+    clear: Annotated[tuple[Literal["owner", "due"], ...], Field(max_length=2)] = ()
+    """Fields that shall be empty."""
+    expected_sha256: Sha256 | None = None
+    """``item_sha256`` of the review request that this answers."""
+    section: Literal["decisions", "action_items", "open_questions", "answered_questions"] | None = None
+    """Where an added item stands."""
+    utterances: Annotated[tuple[Name, ...], Field(max_length=100)] = ()
+    """Ids of the utterances that an added item rests on."""
 
     @property
     def subject(self) -> str:
         return self.correction_id
 
     @model_validator(mode="after")
-    def _change_says_what(self) -> "Correction":
-        if self.action == "change" and self.text is None and self.owner is None and self.due is None:
-            raise ValueError("a change needs at least one of text, owner and due")
+    def _says_what(self) -> "Correction":
+        said = self.text is not None or self.owner is not None or self.due is not None
+        if self.action == "change" and not said and not self.clear:
+            raise ValueError("a change needs at least one of text, owner, due and clear")
+        if self.action == "add" and (self.text is None or self.section is None or not self.utterances):
+            raise ValueError("an addition needs section, text and utterances")
+        if ("owner" in self.clear and self.owner is not None) or (
+            "due" in self.clear and self.due is not None
+        ):
+            raise ValueError("a field cannot be set and cleared at once")
         return self
+
+
+class NameCorrected(Control):
+    """How somebody or something is really called: what was ``heard`` means ``name`` from now on."""
+
+    type: Literal["name"] = "name"
+    name: Name
+    heard: Annotated[tuple[Name, ...], Field(min_length=1, max_length=50)]
+    by: Name
+
+    @property
+    def subject(self) -> str:
+        return self.name
 
 
 AnyControl = (
     MeetingStarted | MeetingEnded | MeetingPurged | AttendeesChanged | ChannelMapChanged | AgendaChanged
-    | SpeakerTurns | Calibration | ClockState | RuleFile | Correction
+    | SpeakerTurns | Calibration | ClockState | RuleFile | Correction | NameCorrected
 )  # fmt: skip
 ControlMessage = Annotated[AnyControl, Field(discriminator="type")]
 CONTROL_MESSAGE: TypeAdapter[AnyControl] = TypeAdapter(ControlMessage)

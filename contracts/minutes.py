@@ -5,6 +5,7 @@ from typing import Annotated, Final, Literal, Self
 
 from pydantic import AwareDatetime, Field, TypeAdapter, model_validator
 
+from .audit import AuditHead
 from .base import Count, Line, MeetingId, Message, Milliseconds, Name, Ns, Seconds, Sha256, Share, Text
 from .topics import compacted_key
 
@@ -116,6 +117,8 @@ class Versions(Message):
     model: Line | None
     rules: Line
     contract: Line
+    assertions: Line | None = None
+    """Name and hash of the rule file in force (``default@5f0c…``)."""
 
 
 class MinutesState(Message):
@@ -139,6 +142,8 @@ class MinutesState(Message):
     notices: Notices
     review: Review
     versions: Versions
+    audit: AuditHead | None = None
+    """How far the audit chain reached when this was written: proves that nothing of it is missing."""
 
     @property
     def key(self) -> bytes:
@@ -160,6 +165,10 @@ class Event(Message):
     generation: Count
     revision: Annotated[int, Field(ge=1, lt=2**64)]
     stage: Stage
+    passed: Annotated[tuple[Line, ...], Field(max_length=1_000)] = ()
+    """Names of the rules that this revision was held against and holds; at most the first thousand."""
+    assertions: Line | None = None
+    """Name and hash of the rule file that they are from."""
 
 
 class ItemEvent(Event):
@@ -212,6 +221,8 @@ class MeetingFinal(Event):
     review: Review
     notices: Notices
     document_sha256: Sha256
+    audit: AuditHead | None = None
+    """As in the document."""
 
 
 AnyEvent = ItemAdded | ItemChanged | ItemWithdrawn | SummaryChanged | MeetingFinal
@@ -220,7 +231,10 @@ MINUTES_EVENT: TypeAdapter[AnyEvent] = TypeAdapter(MinutesEvent)
 
 
 class ReviewRequest(Message):
-    """Something that a person should look at: a withheld or doubtful item."""
+    """Something that a person should look at: a withheld or doubtful item.
+
+    A case is known by ``request_id``; of its messages the one with the highest ``version`` counts.
+    """
 
     type: Literal["review_request"] = "review_request"
     meeting_id: MeetingId
@@ -234,10 +248,19 @@ class ReviewRequest(Message):
     due: datetime.date | None = None
     withheld: bool
     evidence: EvidenceList
+    version: Count = 0
+    state: Literal["open", "closed"] = "open"
+    revision: Count = 0
+    """Revision of the minutes at which this was asked."""
+    item_sha256: Sha256 | None = None
+    """Hash of the item as it was then; an answer that names another one is not applied."""
 
 
 class AuditEntry(Message):
-    """One verdict: which checks an item met, and what was done about those it did not."""
+    """One verdict: what was written, why, which checks and rules it met, and what was done about the rest.
+
+    What ``audit_sealed`` messages hold once they are opened.
+    """
 
     type: Literal["audit"] = "audit"
     meeting_id: MeetingId
@@ -245,10 +268,33 @@ class AuditEntry(Message):
     sequence: Count
     stage: Stage
     item_id: Name
-    section: Section | Literal["summary"]
-    """``summary``: the verdict on the summary as a whole; ``item_id`` is ``summary`` too."""
-    verdict: Literal["pass", "repaired", "fallback", "review", "withheld", "withdrawn", "person"]
+    section: Section | Literal["summary", "meeting"]
+    """``summary``: the verdict on the summary as a whole; ``item_id`` is ``summary`` too. ``meeting``: on the
+    minutes as a whole, or something done to the meeting."""
+    verdict: Literal[
+        "pass", "repaired", "fallback", "review", "withheld", "withdrawn", "person", "void", "rules", "purged"
+    ]
+    """``person``: what somebody decided; ``void``: an answer that was not applied; ``rules``: other rules came
+    into force."""
     checks: Annotated[dict[Line, bool], Field(max_length=1_000)]
     actions: Annotated[tuple[Line, ...], Field(max_length=1_000)]
     origin: Origin
     versions: Versions
+    revision: Count = 0
+    """Revision of the minutes after this; 0 before the first."""
+    reasons: Annotated[tuple[Line, ...], Field(max_length=1_000)] = ()
+    """Why a person was asked, or what was found wrong."""
+    passed: Annotated[tuple[Line, ...], Field(max_length=1_000)] = ()
+    """Names of rules that hold, at most the first thousand."""
+    failed: Annotated[tuple[Line, ...], Field(max_length=1_000)] = ()
+    """Names of rules that did not."""
+    probability: Share | None = None
+    """What the verifier model gave, where one was asked."""
+    text: Text | None = None
+    owner: Line | None = None
+    due: datetime.date | None = None
+    due_text: Line | None = None
+    evidence: EvidenceList = ()
+    by: Line | None = None
+    """Who decided, where a person did."""
+    correction_id: Line | None = None
