@@ -1,0 +1,97 @@
+"""Clock as a step of the flow: every arrival with the number of the clock record that places it, state by shard."""
+
+import pickle
+from collections.abc import Iterable
+from typing import Final
+
+from bytewax.operators import KeyedStream
+
+from contracts.messages import ALL_MEETINGS, Calibration, ClockState
+from operators.broker.kafka_link import say
+from operators.broker.sink import Outgoing
+from operators.broker.source import CaughtUp
+from operators.clock.placing import ClockOutput, ClockSettings, MeetingClocks, Timed
+from operators.ingest import Arrival, refused
+from operators.shard import by_shard
+from operators.store import StepStore, Stores
+
+_PREFIX: Final = b"meeting/"
+_GLOBAL: Final = b"global"
+
+
+class Clock:
+    """The step of one shard."""
+
+    def __init__(self, settings: ClockSettings) -> None:
+        self._settings = settings
+        self._meetings: dict[str, MeetingClocks] = {}
+        self._calibrations: dict[str, Calibration] = {}
+        """What holds for all meetings, by device."""
+        self._states: dict[str, ClockState] = {}
+        self._touched: set[str] = set()
+
+    def open(self, store: StepStore) -> None:
+        for _, value in store.scan(_PREFIX):
+            meeting, clocks = pickle.loads(value)
+            self._meetings[meeting] = clocks
+        saved = store.get(_GLOBAL)
+        if saved is not None:
+            self._calibrations, self._states = pickle.loads(saved)
+
+    def save(self, store: StepStore) -> None:
+        for meeting in sorted(self._touched):
+            if meeting != ALL_MEETINGS:
+                store.put(_PREFIX + meeting.encode(), pickle.dumps((meeting, self._meetings[meeting])))
+            else:
+                store.put(_GLOBAL, pickle.dumps((self._calibrations, self._states)))
+        self._touched.clear()
+
+    def on_timer(self) -> Iterable[ClockOutput | Outgoing]:
+        return ()
+
+    def next_timer_s(self) -> float | None:
+        return None
+
+    def on_batch(self, values: list[Arrival | Outgoing | CaughtUp]) -> list[ClockOutput | Outgoing]:
+        out: list[ClockOutput | Outgoing] = []
+        for value in values:
+            if isinstance(value, Outgoing | CaughtUp):
+                out.append(value)
+                continue
+            self._touched.add(value.meeting_id)
+            if value.meeting_id == ALL_MEETINGS:
+                out.append(Timed(value, 0))
+                if isinstance(value.body, Calibration | ClockState):
+                    out += self._for_all(value.body)
+                continue
+            clocks = self._meetings.get(value.meeting_id)
+            if clocks is None:
+                clocks = self._meetings[value.meeting_id] = MeetingClocks(
+                    self._settings, value.meeting_id, self._calibrations, self._states
+                )
+            try:
+                out.extend(clocks.feed(value))
+            except (ValueError, ArithmeticError, LookupError) as error:
+                # One message of one device must not end the flow, and end it again after every restart.
+                say(f"flows.perceive: {value.source} was refused: {' '.join(str(error).split())[:300]}")
+                out.append(refused(value, error))
+        return out
+
+    def _for_all(self, body: Calibration | ClockState) -> list[ClockOutput]:
+        """What is said for all meetings holds for those under way and for those to come."""
+        if isinstance(body, Calibration):
+            self._calibrations[body.device] = body
+        else:
+            self._states[body.device] = body
+        out: list[ClockOutput] = []
+        for meeting_id, clocks in self._meetings.items():
+            self._touched.add(meeting_id)
+            out += clocks.told(body)
+        return out
+
+
+def clock(
+    up: KeyedStream[tuple[int, Arrival | Outgoing | CaughtUp]], stores: Stores, settings: ClockSettings
+) -> KeyedStream[tuple[int, ClockOutput | Outgoing]]:
+    """Attach the clock record in force to every arrival."""
+    return by_shard("clock", up, stores, lambda _: Clock(settings))
