@@ -52,7 +52,7 @@ class DecodeSettings:
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """Features of one frame. luma (90, 160) uint8; volume (3, 9, 16) float16; patches (32, 16, 16) uint8."""
+    """Features of one frame. luma (180, 320) uint8; volume (3, 9, 16) float16; patches (32, 16, 16) uint8."""
 
     timestamp_ns: int
     key_frame: bool

@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 
 from contracts.packet import Codec
 
-LUMA_WIDTH: Final = 160
-LUMA_HEIGHT: Final = 90
-"""Size of the small luma frame that everything here is computed from."""
+LUMA_WIDTH: Final = 320
+LUMA_HEIGHT: Final = 180
+"""Size of the small luma frame: four pixels of a 720p picture a side, so that one short word is seen."""
 
 VOLUME_ROWS: Final = 9
 VOLUME_COLUMNS: Final = 16
@@ -38,7 +38,10 @@ PATCHES: Final = PATCH_COLUMNS * PATCH_ROWS
 VOLUME_PERIOD_NS: Final = 200_000_000
 PATCH_PERIOD_NS: Final = 1_000_000_000
 
-_CELL = LUMA_WIDTH // VOLUME_COLUMNS
+CELL: Final = LUMA_WIDTH // VOLUME_COLUMNS
+"""Side of a cell in pixels of the small frame."""
+# The maps of a volume are those of a frame of half the small one's size.
+_VOLUME_CELL = CELL // 2
 # Camera noise moves every pixel by a level or two; only what exceeds it counts as motion.
 _NOISE_LEVELS = 3.0
 
@@ -52,36 +55,40 @@ class ChangeSettings:
 
     levels: least difference in brightness (0..255) for a pixel to count as changed.
     min_changed: changed pixels, outside spots of pointer size, from which it is another picture.
-    pointer_side: spots up to this width and height are a mouse pointer and never a change.
+    pointer_width, pointer_height: spots up to this size are a mouse pointer and never a change: 28 by 36
+        pixels of a 720p picture.
     """
 
     levels: int = 12
-    min_changed: int = 14
-    pointer_side: int = 5
+    min_changed: int = 16
+    pointer_width: int = 7
+    pointer_height: int = 9
 
 
-def changed_pixels(a: Luma, b: Luma, settings: ChangeSettings, ignore: Mask | None = None) -> int:
-    """Number of pixels that differ between two small frames, or 0 where they show the same picture.
+def changed_pixels(a: Luma, b: Luma, settings: ChangeSettings, ignore: Mask | None = None) -> Mask | None:
+    """Where two small frames differ by more than a pointer, or None where they show the same picture.
 
-    `a`, `b`: (90, 160) uint8. `ignore`: (90, 160) bool, areas that are not compared.
+    `a`, `b`: (180, 320) uint8. `ignore`: (180, 320) bool, areas that are not compared. Result: bool of the
+    same shape.
     """
     changed = (cv2.absdiff(a, b) > settings.levels).astype(np.uint8)
     if ignore is not None:
         changed[ignore] = 0
     if int(np.count_nonzero(changed)) < settings.min_changed:
-        return 0
+        return None
     # Letters of one line come apart at this size; widening joins them, so that a line is one spot.
     joined = cv2.dilate(changed, np.ones((3, 3), np.uint8))
     _, labels, stats, _ = cv2.connectedComponentsWithStats(joined, connectivity=8)
-    limit = settings.pointer_side + 2
-    large = (stats[:, cv2.CC_STAT_WIDTH] > limit) | (stats[:, cv2.CC_STAT_HEIGHT] > limit)
+    wide = stats[:, cv2.CC_STAT_WIDTH] > settings.pointer_width + 2
+    high = stats[:, cv2.CC_STAT_HEIGHT] > settings.pointer_height + 2
+    large = wide | high
     large[0] = False
-    pixels = int(np.count_nonzero(changed[large[labels]]))
-    return pixels if pixels >= settings.min_changed else 0
+    where = large[labels] & changed.astype(np.bool_)
+    return where if int(np.count_nonzero(where)) >= settings.min_changed else None
 
 
 def small_luma(plane: NDArray[np.uint8]) -> Luma:
-    """Averages a luma plane of any shape (height, width) down to (90, 160), uint8."""
+    """Averages a luma plane of any shape (height, width) down to (180, 320), uint8."""
     resized = cv2.resize(plane, (LUMA_WIDTH, LUMA_HEIGHT), interpolation=cv2.INTER_AREA)
     return np.asarray(resized, dtype=np.uint8)
 
@@ -100,10 +107,10 @@ def volume(luma: Luma, before: Luma | None, elapsed_ns: int) -> NDArray[np.float
 
     `before` is the small luma of the frame `elapsed_ns` earlier; without one, motion is zero.
     """
-    current = luma.astype(np.float32)
+    current = _halved(luma)
     motion = np.zeros_like(current)
     if before is not None and elapsed_ns > 0:
-        change = np.abs(current - before.astype(np.float32)) - np.float32(_NOISE_LEVELS)
+        change = np.abs(current - _halved(before)) - np.float32(_NOISE_LEVELS)
         scale = np.float32(min(1.0, VOLUME_PERIOD_NS / elapsed_ns))
         motion = np.maximum(change, np.float32(0.0)) * scale
     detail = np.zeros_like(current)
@@ -205,5 +212,11 @@ def _due(timestamp_ns: int, last_ns: int, period_ns: int) -> bool:
 
 
 def _cells(values: NDArray[np.float32]) -> NDArray[np.float32]:
-    means = values.reshape(VOLUME_ROWS, _CELL, VOLUME_COLUMNS, _CELL).mean(axis=(1, 3))
+    means = values.reshape(VOLUME_ROWS, _VOLUME_CELL, VOLUME_COLUMNS, _VOLUME_CELL).mean(axis=(1, 3))
     return np.asarray(means, np.float32)
+
+
+def _halved(luma: Luma) -> NDArray[np.float32]:
+    # In whole levels, as a frame of that size would have been made of the picture itself.
+    half = cv2.resize(luma, (LUMA_WIDTH // 2, LUMA_HEIGHT // 2), interpolation=cv2.INTER_AREA)
+    return np.asarray(half, np.float32)

@@ -3,6 +3,10 @@
 Pure logic over small luma frames: no decoding, no text recognition, no clock but the frames' own stamps.
 A slide is *pending* from the first frame that shows it, *settled* once it has stood still for `settle_ns`,
 and *read* when the caller hands in its lines. Flipping back to a slide that was read costs no reading.
+
+Where a reading brought no other text than the slide had (a presenter's tile, a film, a picture that comes
+up), the area that had changed is *unrewarding*: from then on a change in it alone must stand still for longer,
+twice as long each time, before it is read. A change anywhere else is read as ever.
 """
 
 from __future__ import annotations
@@ -18,6 +22,7 @@ from numpy.typing import NDArray
 
 from models.slide_reader import TextLine
 from operators.pictures.picture import (
+    CELL,
     LUMA_HEIGHT,
     LUMA_WIDTH,
     VOLUME_COLUMNS,
@@ -28,13 +33,13 @@ from operators.pictures.picture import (
     changed_pixels,
 )
 
-STATE_FORMAT: Final = 1
+STATE_FORMAT: Final = 2
 
-_CELL = LUMA_WIDTH // VOLUME_COLUMNS
-_THUMB = 5
+_THUMB = 10
 # A first slide has none before it to be told from: half the thumbnail by 32 levels is taken for it.
 _FIRST_DISTANCE = 288 * 32
 _LIVE_OF, _LIVE_MIN = 6, 4
+_MOST_WASTED = 8
 _TRAIL_LIMIT = 40
 
 Thumb = NDArray[np.uint8]
@@ -49,7 +54,10 @@ class SlideSettings:
     sharpen_wait_ns: how long a picture may go on getting sharper before it is read anyway.
     trail_ns: how far back the first frame of a slide is looked for once it stands still.
     activity_ns: spacing of the samples from which areas in constant motion are found.
-    known_limit: slides remembered for flipping back, least recently shown go first.
+    patience_ns: how long a change in an unrewarding area must stand still; doubled by each further reading
+        that brought nothing, up to `most_patience_ns`.
+    known_limit, known_bytes: slides remembered for flipping back, and what their pictures may take together;
+        least recently shown go first.
     max_tries: readings asked for one slide when they fail.
     """
 
@@ -58,7 +66,10 @@ class SlideSettings:
     sharpen_wait_ns: int = 3_000_000_000
     trail_ns: int = 5_000_000_000
     activity_ns: int = 400_000_000
+    patience_ns: int = 4_000_000_000
+    most_patience_ns: int = 32_000_000_000
     known_limit: int = 24
+    known_bytes: int = 192 * 1024
     max_tries: int = 2
 
     def __post_init__(self) -> None:
@@ -110,6 +121,7 @@ class _Known:
 
     waiting: starts at which it was shown and whose text has not been given out.
     asked: whether its reading is under way; after a failure it is not, until the slide is seen again.
+    versus: the slide before it, and `cells` (9, 16) bool where it differs from that one.
     """
 
     luma: Luma
@@ -119,6 +131,8 @@ class _Known:
     tries: int = 1
     asked: bool = True
     packed: bytes = b""
+    versus: _Known | None = None
+    cells: Mask = field(default_factory=lambda: np.ones((VOLUME_ROWS, VOLUME_COLUMNS), np.bool_))
 
     def __post_init__(self) -> None:
         # Once, not at each snapshot: a remembered picture never changes.
@@ -139,6 +153,8 @@ class SlideWatcher:
         self._activity_luma: Luma | None = None
         self._activity_ns = 0
         self._history = np.zeros((VOLUME_ROWS, VOLUME_COLUMNS), np.uint8)
+        # How many readings in a row each cell has caused for nothing.
+        self._wasted = np.zeros((VOLUME_ROWS, VOLUME_COLUMNS), np.uint8)
 
     def observe(self, timestamp_ns: int, luma: Luma, sharpness: float) -> list[SlideEvent]:
         """Takes one frame: small luma (90, 160) uint8 and its sharpness; returns what it brings about."""
@@ -161,10 +177,29 @@ class SlideWatcher:
         stood_ns = timestamp_ns - pending.start_ns
         if stood_ns < self._settings.settle_ns or (rising and stood_ns < self._settings.sharpen_wait_ns):
             return []
+        cells = self._changed_cells(luma, live)
+        if stood_ns < self._patience_ns(cells):
+            return []
         self._pending = None
-        start_ns = self._first_seen(luma, pending.start_ns, live)
+        # No earlier than the trail: the stream's mark may have passed what lies before it.
+        start_ns = max(self._first_seen(luma, pending.start_ns, live), self._trail[0][0])
         self._trail.clear()
-        return self._settle(start_ns, timestamp_ns, luma, live)
+        return self._settle(start_ns, timestamp_ns, luma, live, cells)
+
+    def _changed_cells(self, luma: Luma, live: Mask) -> Mask:
+        """Cells (9, 16) in which a picture differs from the slide that stands."""
+        where = None
+        if self._current is not None:
+            where = changed_pixels(self._current.luma, luma, self._settings.change, live)
+        if where is None:
+            return np.ones((VOLUME_ROWS, VOLUME_COLUMNS), np.bool_)
+        return np.asarray(where.reshape(VOLUME_ROWS, CELL, VOLUME_COLUMNS, CELL).any(axis=(1, 3)))
+
+    def _patience_ns(self, cells: Mask) -> int:
+        wasted = int(self._wasted[cells].min())
+        if not wasted:
+            return 0
+        return min(self._settings.patience_ns << (wasted - 1), self._settings.most_patience_ns)
 
     def read(self, frame_ns: int, lines: Sequence[TextLine]) -> list[Slide]:
         """Takes the reading of the candidate with this `frame_ns`; gives the slides whose text it is.
@@ -177,6 +212,16 @@ class SlideWatcher:
         entry.lines = tuple(lines)
         starts, entry.waiting = entry.waiting, []
         slides: list[Slide] = []
+        before, entry.versus = entry.versus, None
+        if before is not None and before.lines is not None:
+            if _told_in(before.lines, entry.cells) == _told_in(entry.lines, entry.cells):
+                # What was read elsewhere has not changed: keep it as it was read first.
+                entry.lines = before.lines
+                # One cell further: what moves there will not keep to the same cells.
+                around = cv2.dilate(entry.cells.astype(np.uint8), np.ones((3, 3), np.uint8))
+                self._wasted = np.minimum(self._wasted + around, _MOST_WASTED).astype(np.uint8)
+            else:
+                self._wasted[entry.cells] = 0
         for index, start_ns in enumerate(starts):
             slides += self._show(entry, start_ns, known=index > 0)
         return slides
@@ -248,10 +293,10 @@ class SlideWatcher:
             start_ns = min(start_ns, stamp)
         return start_ns
 
-    def _settle(self, start_ns: int, frame_ns: int, luma: Luma, live: Mask) -> list[SlideEvent]:
+    def _settle(self, start_ns: int, frame_ns: int, luma: Luma, live: Mask, cells: Mask) -> list[SlideEvent]:
         entry = next((each for each in reversed(self._known) if self._same(each.luma, luma, live)), None)
         if entry is None:
-            entry = _Known(_coarse(luma), frame_ns, waiting=[start_ns])
+            entry = _Known(_coarse(luma), frame_ns, waiting=[start_ns], versus=self._current, cells=cells)
             self._known.append(entry)
             self._current = entry
             self._forget_oldest()
@@ -282,11 +327,15 @@ class SlideWatcher:
     def _forget_oldest(self) -> None:
         # Slides that wait for their text are kept: their reading is still to come.
         readable = [entry for entry in self._known if entry.lines is not None and entry is not self._current]
-        for entry in readable[: max(0, len(self._known) - self._settings.known_limit)]:
+        size = sum(len(entry.packed) for entry in self._known)
+        for entry in readable:
+            if len(self._known) <= self._settings.known_limit and size <= self._settings.known_bytes:
+                return
+            size -= len(entry.packed)
             self._known.remove(entry)
 
     def _same(self, a: Luma, b: Luma, live: Mask) -> bool:
-        return changed_pixels(a, b, self._settings.change, live) == 0
+        return changed_pixels(a, b, self._settings.change, live) is None
 
     def _note_activity(self, timestamp_ns: int, luma: Luma) -> None:
         """Keeps six yes/no samples per cell of whether it moved, to find video tiles."""
@@ -295,7 +344,7 @@ class SlideWatcher:
             return
         if before is not None:
             moved = cv2.absdiff(before, luma) > self._settings.change.levels
-            cells = moved.reshape(VOLUME_ROWS, _CELL, VOLUME_COLUMNS, _CELL).any(axis=(1, 3))
+            cells = moved.reshape(VOLUME_ROWS, CELL, VOLUME_COLUMNS, CELL).any(axis=(1, 3))
             # A change of most of the picture is another slide or a fade and tells nothing about tiles.
             if cells.mean() < 0.5:
                 self._history = ((self._history << 1) | cells).astype(np.uint8) & (2**_LIVE_OF - 1)
@@ -305,15 +354,15 @@ class SlideWatcher:
         live = (np.bitwise_count(self._history) >= _LIVE_MIN).astype(np.uint8)
         if live.any():
             live = np.asarray(cv2.dilate(live, np.ones((3, 3), np.uint8)), np.uint8)
-        return live.repeat(_CELL, axis=0).repeat(_CELL, axis=1).astype(np.bool_)
+        return live.repeat(CELL, axis=0).repeat(CELL, axis=1).astype(np.bool_)
 
     def state(self) -> dict[str, Any]:
         """All that is needed to go on, as plain values (ints, strings, bytes, lists)."""
         pending = self._pending
         return {
             "format": STATE_FORMAT,
-            "known": [_known_state(entry) for entry in self._known],
-            "current": next((i for i, each in enumerate(self._known) if each is self._current), None),
+            "known": [[*_known_state(entry), self._index(entry.versus)] for entry in self._known],
+            "current": self._index(self._current),
             "pending": None
             if pending is None
             else [pending.start_ns, pending.seen_ns, _pack(pending.luma), pending.sharpness],
@@ -322,6 +371,7 @@ class SlideWatcher:
             "activity": None if self._activity_luma is None else _pack(self._activity_luma),
             "activity_ns": self._activity_ns,
             "history": self._history.tobytes(),
+            "wasted": self._wasted.tobytes(),
         }
 
     @classmethod
@@ -331,6 +381,8 @@ class SlideWatcher:
             raise ValueError(f"slide state of format {state['format']}, this version reads {STATE_FORMAT}")
         watcher = cls(settings)
         watcher._known = [_known_from(each) for each in state["known"]]
+        for entry, part in zip(watcher._known, state["known"], strict=True):
+            entry.versus = None if part[-1] is None else watcher._known[part[-1]]
         watcher._current = None if state["current"] is None else watcher._known[state["current"]]
         if state["pending"] is not None:
             start_ns, seen_ns, luma, sharpness = state["pending"]
@@ -340,23 +392,42 @@ class SlideWatcher:
         watcher._activity_luma = None if state["activity"] is None else _unpack(state["activity"])
         watcher._activity_ns = state["activity_ns"]
         watcher._history = np.frombuffer(state["history"], np.uint8).reshape(VOLUME_ROWS, -1).copy()
+        watcher._wasted = np.frombuffer(state["wasted"], np.uint8).reshape(VOLUME_ROWS, -1).copy()
         return watcher
+
+    def _index(self, wanted: _Known | None) -> int | None:
+        return next((i for i, each in enumerate(self._known) if each is wanted), None)
 
 
 def _known_state(entry: _Known) -> list[Any]:
     lines = None
     if entry.lines is not None:
         lines = [[line.text, list(line.box), line.confidence] for line in entry.lines]
-    return [entry.packed, entry.frame_ns, lines, list(entry.waiting), entry.tries, entry.asked]
+    cells = entry.cells.astype(np.uint8).tobytes()
+    return [entry.packed, entry.frame_ns, lines, list(entry.waiting), entry.tries, entry.asked, cells]
 
 
 def _known_from(state: list[Any]) -> _Known:
-    luma, frame_ns, lines, waiting, tries, asked = state
+    luma, frame_ns, lines, waiting, tries, asked, cells = state[:7]
     restored = None
     if lines is not None:
         restored = tuple(TextLine(text, (box[0], box[1], box[2], box[3]), confidence)
                          for text, box, confidence in lines)  # fmt: skip
-    return _Known(_unpack(luma), frame_ns, restored, list(waiting), tries, asked, packed=luma)
+    where = np.frombuffer(cells, np.uint8).reshape(VOLUME_ROWS, -1).astype(np.bool_)
+    return _Known(
+        _unpack(luma), frame_ns, restored, list(waiting), tries, asked, packed=luma, cells=where
+    )  # fmt: skip
+
+
+def _told_in(lines: Sequence[TextLine], cells: Mask) -> list[str]:
+    """Texts of the lines that lie in one of these cells (9, 16), at least in part."""
+    found = []
+    for line in lines:
+        x0, y0, x1, y1 = line.box
+        left, top = int(x0 * VOLUME_COLUMNS), int(y0 * VOLUME_ROWS)
+        if cells[top : int(y1 * VOLUME_ROWS) + 1, left : int(x1 * VOLUME_COLUMNS) + 1].any():
+            found.append(line.text)
+    return found
 
 
 def _thumb(luma: Luma) -> Thumb:

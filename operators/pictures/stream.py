@@ -70,7 +70,7 @@ class PictureStreamSettings:
 class FrameFeatures:
     """What is kept of one frame.
 
-    luma: (90, 160) uint8. volume: (3, 9, 16) float16. patches: (32, 16, 16) uint8 about once a second for
+    luma: (180, 320) uint8. volume: (3, 9, 16) float16. patches: (32, 16, 16) uint8 about once a second for
     a camera, else None. sharpness: variance of the Laplacian, 0 for a camera.
     """
 
@@ -163,7 +163,7 @@ class PictureStream:
         self._keep(self._gop)
         self._gop, self._gop_bytes = [_Unit(timestamp_ns, data)], len(data)
         key = self._features(plane, frames[0].width, frames[0].height, timestamp_ns, True)
-        if before is None or changed_pixels(before.luma, key.luma, _CHANGE):
+        if before is None or changed_pixels(before.luma, key.luma, _CHANGE) is not None:
             self._hot_until_ns = timestamp_ns + self._settings.hot_ns
         self._decoder = None
         if timestamp_ns < self._hot_until_ns:
@@ -187,7 +187,7 @@ class PictureStream:
             return []
         if self._decoder is not None:
             return self._sample(self._drain())
-        if len(self._gop) < 2 or not changed_pixels(self._last.luma, key_luma, _CHANGE):
+        if len(self._gop) < 2 or changed_pixels(self._last.luma, key_luma, _CHANGE) is None:
             return []
         try:
             return self._sample(chain(self._heat(), self._drain()))
@@ -238,7 +238,7 @@ class PictureStream:
             if stamp is None or (last is not None and stamp < last.timestamp_ns + self._settings.sample_ns):
                 continue
             features = self._features(_luma_plane(frame), frame.width, frame.height, stamp, False)
-            if last is not None and changed_pixels(last.luma, features.luma, _CHANGE):
+            if last is not None and changed_pixels(last.luma, features.luma, _CHANGE) is not None:
                 self._hot_until_ns = stamp + self._settings.hot_ns
             found.append(features)
         return found

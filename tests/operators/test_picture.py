@@ -24,9 +24,9 @@ SECOND = 1_000_000_000
 
 
 def test_volume_tells_where_something_moves() -> None:
-    before = np.full((90, 160), 100, np.uint8)
+    before = np.full((180, 320), 100, np.uint8)
     after = before.copy()
-    after[20:30, 50:60] = 203
+    after[40:60, 100:120] = 203
     maps = volume(after, before, VOLUME_PERIOD_NS)
     assert maps.shape == (3, 9, 16) and maps.dtype == np.float16
     motion = maps[1]
@@ -36,7 +36,7 @@ def test_volume_tells_where_something_moves() -> None:
 
 
 def test_motion_is_per_200_ms_whatever_the_spacing() -> None:
-    before, after = np.full((90, 160), 50, np.uint8), np.full((90, 160), 53 + 80, np.uint8)
+    before, after = np.full((180, 320), 50, np.uint8), np.full((180, 320), 53 + 80, np.uint8)
     slow = volume(after, before, 4 * VOLUME_PERIOD_NS)[1]
     assert float(slow.max()) == pytest.approx(20 / 255, abs=1e-3)
     assert not volume(after, None, 0)[1].any()
@@ -44,11 +44,12 @@ def test_motion_is_per_200_ms_whatever_the_spacing() -> None:
 
 def test_camera_noise_is_no_motion_and_writing_is_detail() -> None:
     rng = np.random.default_rng(1)
-    board = np.full((90, 160), 128, np.uint8)
+    board = np.full((180, 320), 128, np.uint8)
     noisy = (board + rng.integers(-1, 2, board.shape)).astype(np.uint8)
     assert not volume(noisy, board, VOLUME_PERIOD_NS)[1].any()
     written = board.copy()
-    written[40:50:2, 80:90] = 20
+    written[80:100:4, 160:180] = 20
+    written[81:100:4, 160:180] = 20
     detail = volume(written, board, VOLUME_PERIOD_NS)[2]
     assert detail[4, 8] == detail.max() > 0.1
 
@@ -63,7 +64,7 @@ def test_patches_cover_the_frame_row_by_row() -> None:
 
 @pytest.mark.parametrize("shape", [(1080, 1920), (1920, 1080), (90, 160), (17, 33), (2160, 4096)])
 def test_any_shape_becomes_the_small_frame(shape: tuple[int, int]) -> None:
-    assert small_luma(np.full(shape, 7, np.uint8)).tolist() == np.full((90, 160), 7).tolist()
+    assert small_luma(np.full(shape, 7, np.uint8)).tolist() == np.full((180, 320), 7).tolist()
 
 
 def test_sharpness_falls_with_blur() -> None:
@@ -76,20 +77,23 @@ def test_sharpness_falls_with_blur() -> None:
 
 
 def test_changed_pixels_leaves_pointers_and_ignored_areas_out() -> None:
-    blank = np.full((90, 160), 240, np.uint8)
-    pointer, line = blank.copy(), blank.copy()
-    pointer[40:44, 70:74] = 0
-    line[40:43, 20:60] = 0
+    blank = np.full((180, 320), 240, np.uint8)
+    pointer, line, word = blank.copy(), blank.copy(), blank.copy()
+    pointer[80:88, 140:147] = 0
+    line[80:86, 40:120] = 0
+    word[80:84, 40:50] = 0
     settings = ChangeSettings()
-    assert changed_pixels(blank, pointer, settings) == 0
-    assert changed_pixels(blank, line, settings) == 120
-    ignore = np.zeros((90, 160), np.bool_)
-    ignore[30:50] = True
-    assert changed_pixels(blank, line, settings, ignore) == 0
+    assert changed_pixels(blank, pointer, settings) is None
+    for change in (line, word):
+        where = changed_pixels(blank, change, settings)
+        assert where is not None and np.array_equal(where, change == 0)
+    ignore = np.zeros((180, 320), np.bool_)
+    ignore[60:100] = True
+    assert changed_pixels(blank, line, settings, ignore) is None
 
 
 def test_packets_carry_the_features_within_the_stated_rate() -> None:
-    luma = np.arange(90 * 160, dtype=np.uint32).astype(np.uint8).reshape(90, 160)
+    luma = np.arange(180 * 320, dtype=np.uint32).astype(np.uint8).reshape(180, 320)
     features, squares = volume(luma, None, 0), patches(luma)
     coded = packet(Codec.VOLUME_F16, volume_bytes(features), height=9, channels=3)
     square = packet(Codec.PATCHES_U8, patch_bytes(squares), height=16, channels=1)
