@@ -20,6 +20,7 @@ from flows.brokers import (
     ServerProcess,
     listens,
 )
+from flows.healthy import process_started
 
 STATE_DIRECTORY = Path(__file__).resolve().parents[1] / ".minuted"
 """The state folder when none is named: in the checkout, so that `down` finds the broker from anywhere."""
@@ -71,7 +72,7 @@ def broker_up(
         port = DEFAULT_PORT
     server = _SERVERS[kind](directory / kind, port=port, guarded=False)
     server.start()
-    info = BrokerInfo(kind, server.bootstrap, server.pid, _started(server.pid), str(server.log))
+    info = BrokerInfo(kind, server.bootstrap, server.pid, process_started(server.pid), str(server.log))
     try:
         (directory / "broker.json").write_text(json.dumps(asdict(info), indent=1) + "\n")
     except OSError:
@@ -86,7 +87,7 @@ def broker_info(directory: Path = STATE_DIRECTORY) -> BrokerInfo | None:
         info = BrokerInfo(**json.loads((directory / "broker.json").read_text()))
     except (FileNotFoundError, ValueError, TypeError):
         return None
-    return info if _started(info.pid) == info.started else None
+    return info if process_started(info.pid) == info.started else None
 
 
 def broker_down(directory: Path = STATE_DIRECTORY) -> BrokerInfo | None:
@@ -101,25 +102,9 @@ def broker_down(directory: Path = STATE_DIRECTORY) -> BrokerInfo | None:
         deadline = time.monotonic() + 20
         os.kill(info.pid, how)
         # The port is freed a little after the process counts as ended, when its last thread has gone.
-        while _started(info.pid) == info.started or listens(info.port):
+        while process_started(info.pid) == info.started or listens(info.port):
             if time.monotonic() > deadline:
                 raise BrokerError(f"the broker on {info.bootstrap} (process {info.pid}) does not end")
             time.sleep(0.01)
     (directory / "broker.json").unlink(missing_ok=True)
     return info
-
-
-def _started(pid: int) -> str:
-    """Start time of a running process in the system's own count; empty when it has ended."""
-    try:
-        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    except OSError:
-        if Path("/proc/self").exists():
-            return ""
-    else:
-        return "" if fields[0] == "Z" else fields[19]
-    try:  # macOS has no /proc; there the number alone must do
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return ""
-    return "running"

@@ -8,7 +8,7 @@ picture. Polling never blocks: all shards of a worker share one consumer.
 import threading
 import time
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
@@ -69,7 +69,8 @@ Keyed = tuple[str, tuple[int, Received | CaughtUp]]
 class _SharedConsumer:
     """The consumer of one worker thread, with a buffer for each of its (topic, partition)."""
 
-    def __init__(self, link: BrokerLink) -> None:
+    def __init__(self, link: BrokerLink, on_turn: Callable[[], None]) -> None:
+        self._on_turn = on_turn
         self._watch = broker_watch("flow", link)
         self._consumer = Consumer(link.consumer(self._watch))
         self._pumped = 0.0
@@ -93,6 +94,7 @@ class _SharedConsumer:
         if now - self._pumped < _PUMP_EVERY_S:
             return
         self._pumped = now
+        self._on_turn()
         for message in self._consumer.consume(_PUMP_MESSAGES, timeout=0):
             place = (message.topic() or "", message.partition() or 0)
             error = message.error()
@@ -214,9 +216,13 @@ class _ShardPartition(StatefulSourcePartition[Keyed, dict[str, int]]):
 class ShardSource(FixedPartitionedSource[Keyed, dict[str, int]]):
     """Reads the given topics, shard by shard, from the beginning or from where a snapshot stopped."""
 
-    def __init__(self, link: BrokerLink, topics: Iterable[Topic], *, tell_caught_up: bool = False) -> None:
-        """``tell_caught_up``: hand on ``CaughtUp`` between messages."""
+    def __init__(
+        self, link: BrokerLink, topics: Iterable[Topic], *, tell_caught_up: bool = False,
+        on_turn: Callable[[], None] = lambda: None,
+    ) -> None:  # fmt: skip
+        """``tell_caught_up``: hand on ``CaughtUp`` between messages; ``on_turn`` is called as the loop turns."""
         self._tell_caught_up = tell_caught_up
+        self._on_turn = on_turn
         self._link = link
         self._topics = tuple(link.names.of(t) for t in topics)
         self._first = link.names.of(CONTROL)
@@ -229,7 +235,7 @@ class ShardSource(FixedPartitionedSource[Keyed, dict[str, int]]):
         del step_id
         shared = getattr(self._local, "consumer", None)
         if shared is None:
-            shared = self._local.consumer = _SharedConsumer(self._link)
+            shared = self._local.consumer = _SharedConsumer(self._link, self._on_turn)
         return _ShardPartition(
             shared, int(for_part), self._topics, self._first, resume_state or {}, self._tell_caught_up
         )

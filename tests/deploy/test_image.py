@@ -1,0 +1,141 @@
+"""The image: what it leaves out is not imported, and its own steps give a program that works.
+
+No container engine is needed: the steps of deploy/Dockerfile are run in a clean folder.
+"""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from importlib.metadata import packages_distributions
+from pathlib import Path
+
+import pytest
+from packaging.utils import canonicalize_name
+
+from tests.test_frame import imported, locked
+
+ROOT = Path(__file__).resolve().parents[2]
+DOCKERFILE = (ROOT / "deploy" / "Dockerfile").read_text(encoding="utf-8")
+IGNORE = (ROOT / "deploy" / "Dockerfile.dockerignore").read_text(encoding="utf-8")
+LEFT_OUT = {
+    line
+    for line in (ROOT / "deploy" / "not-in-image.txt").read_text(encoding="utf-8").splitlines()
+    if line and not line.startswith("#")
+}
+PARTS = ("contracts", "kernels", "models", "operators", "devices", "flows")
+
+
+def modules() -> list[Path]:
+    """Those that the image has."""
+    found = [path for part in PARTS for path in (ROOT / part).rglob("*.py")]
+    return [path for path in found if path.parent != ROOT / "devices" / "rooms"]
+
+
+def test_what_the_image_leaves_out_is_imported_nowhere_in_it() -> None:
+    sources = packages_distributions()
+    needed = {
+        f"{path.relative_to(ROOT)} imports {module}"
+        for path in modules()
+        for module in imported(path)
+        for name in sources.get(module, [])
+        if canonicalize_name(name) in LEFT_OUT
+    }
+    assert needed == set(), "take these packages, and what they need, out of deploy/not-in-image.txt"
+
+
+def test_nothing_in_the_image_needs_the_room_simulator() -> None:
+    pattern = re.compile(r"^\s*(?:from|import) (?:devices)?\.rooms\b", re.MULTILINE)
+    assert [path.name for path in modules() if pattern.search(path.read_text(encoding="utf-8"))] == []
+
+
+def test_the_list_names_packages_of_the_lock_and_leaves_none_behind_for_developers_alone() -> None:
+    pins = set(locked("default.txt", "3.12"))
+    assert pins >= LEFT_OUT
+    assert {"pytest", "mypy", "ruff", "hypothesis"} <= LEFT_OUT
+    assert not any(name.startswith("torch") for name in pins)
+
+
+def test_the_context_has_everything_that_the_steps_copy() -> None:
+    let_in = set(re.findall(r"^!(\S+)$", IGNORE, re.MULTILINE))
+    assert let_in >= {
+        *PARTS,
+        "deploy/flow",
+        "deploy/install.sh",
+        "deploy/not-in-image.txt",
+        "locks/default.txt",
+    }
+    assert not any((ROOT / name).name.startswith(".") for name in let_in)
+
+
+def test_the_image_runs_as_nobody_in_particular_and_is_checked() -> None:
+    assert re.search(r"^USER minuted$", DOCKERFILE, re.MULTILINE)
+    assert re.search(r'^ENTRYPOINT \["/usr/bin/tini", "--"\]$', DOCKERFILE, re.MULTILINE)
+    assert '["python", "-m", "flows.healthy"]' in DOCKERFILE
+    assert re.search(r"^FROM python:3\.12\.\d+-slim-bookworm$", DOCKERFILE, re.MULTILINE)
+
+
+def steps() -> list[str]:
+    """The commands of the Dockerfile that install something, mounts taken off."""
+    commands = re.findall(r"^RUN (.*?[^\\])\n", DOCKERFILE, re.MULTILINE | re.DOTALL)
+    joined = [re.sub(r"--mount=\S+", "", command.replace("\\\n", " ")) for command in commands]
+    return [" ".join(command.split()) for command in joined if "install.sh" in command]
+
+
+def context(folder: Path) -> Path:
+    """The checkout as the builder gets it: tracked files, less what the ignore file keeps away."""
+    let_in = re.findall(r"^!(\S+)$", IGNORE, re.MULTILINE)
+    names = subprocess.run(
+        ["git", "-C", str(ROOT), "ls-files", "-z", "--cached", "--others", "--exclude-standard", "--", *let_in],
+        check=True, capture_output=True, text=True,
+    ).stdout.split("\0")  # fmt: skip
+    for name in filter(None, names):
+        if (ROOT / name).is_file():
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(ROOT / name, folder / name)
+    return folder
+
+
+@pytest.mark.slow
+def test_the_steps_of_the_image_give_a_program_that_works(tmp_path: Path) -> None:
+    checkout, image, data = context(tmp_path / "checkout"), tmp_path / "opt", tmp_path / "data"
+    data.mkdir()
+    # Nothing of this environment but what reaches the package index.
+    index = {
+        k: v
+        for k, v in os.environ.items()
+        if k.startswith(("PIP_", "SSL_", "REQUESTS_")) or "proxy" in k.lower()
+    }
+    bare = {"PATH": "/usr/local/bin:/usr/bin:/bin", "HOME": str(data)}
+    for step in steps():
+        command = step.replace("/checkout", str(checkout)).replace("/opt/minuted", str(image))
+        # The lock is for pip's own cache too, which makes this a matter of seconds where tests were run before.
+        subprocess.run(
+            ["sh", "-euc", command], check=True, cwd=data, env=bare | index | {"PYTHON": sys.executable}, timeout=400
+        )  # fmt: skip
+    assert len(steps()) == 2
+    assert not (
+        image
+        / ".venv"
+        / "lib"
+        / f"python{sys.version_info[0]}.{sys.version_info[1]}"
+        / "site-packages"
+        / "mypy"
+    ).exists()
+    minuted = image / ".venv" / "bin" / "minuted"
+    told = subprocess.run(
+        [str(minuted), "doctor", "--json"], check=True, cwd=data, env=bare, capture_output=True, text=True, timeout=120
+    )  # fmt: skip
+    findings = json.loads(told.stdout)
+    assert {"torch", "dvc", "librosa"}.isdisjoint(findings["packages"])
+    for part in ("speech", "slides", "voice_activity", "embedded_broker"):
+        assert not findings[part].startswith("does not work"), f"{part}: {findings[part]}"
+    # The whole chain: broker, both flows, publisher, minutes.
+    played = subprocess.run(
+        [str(minuted), "demo", "--speed", "max", "--out", str(data / "out")], cwd=data, env=bare, capture_output=True,
+        text=True, timeout=240,
+    )  # fmt: skip
+    assert played.returncode == 0, played.stdout[-2000:] + played.stderr
+    assert json.loads((data / "out" / "minutes.json").read_text(encoding="utf-8"))["decisions"]
