@@ -5,23 +5,31 @@ Latencies count from the stamp of the last speech sample of the true utterance, 
 handed it to its client, exact to the millisecond) until a reader with the flows' own settings has it.
 ``cpu_waited_s`` is how long threads of flows and broker were ready to run but had no processor: more than a
 few seconds a minute, and the figures are those of a machine that did something else.
+
+``--pool`` plays the rooms of ``make rooms`` in the forms that it is given and, with ``--audio-manifest``, real
+conversations, one after the other, and pools their utterances; ``--rival-python`` adds a live run of
+WhisperLiveKit on those of them that are one sound file with known words.
 """
 
 import argparse
 import shutil
 import sys
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
 from devices.streams import InputError
 from flows.brokers import BrokerError
-from flows.installation import Installation, InstallationError
+from flows.installation import ROOT, Installation, InstallationError
 from flows.latency import LatencySamples, percentiles
+from models.speech_recogniser import model_folder
 
 from .bare_loop import bare_loop_ms
+from .pool import Pooled, real_speech, simulated_rooms
 from .report import print_report, progress
 from .resources import ResourceWatch
+from .rival import RivalError, measure_rival
 from .rooms import SAMPLE, Played, meeting_ids, sound_room, spoken_room
 from .watching import Recorder, play
 
@@ -124,6 +132,71 @@ def run(
     }  # fmt: skip
 
 
+def pool(
+    pooled: Sequence[Pooled], *, broker: str = "embedded", rival_python: Path | None = None
+) -> dict[str, Any]:
+    """Play one after the other in one installation; figures of all together and by kind.
+
+    Raises:
+        InstallationError, BrokerError, RivalError: what could not be run.
+    """
+    scratch = Path(tempfile.mkdtemp(prefix="minuted-latency-"))
+    by_kind: dict[str, LatencySamples] = {}
+    played_s = lateness_ms = 0.0
+    try:
+        with Installation(scratch, broker="kafka" if broker == "kafka" else "embedded") as installation:
+            flows = {name: flow.pid for name, flow in installation.flows.items()}
+            ids = meeting_ids("pool", len(pooled), installation.names.shards)
+            with ResourceWatch(flows | {"broker": installation.broker.pid}) as resources:
+                for number, (one, name) in enumerate(zip(pooled, ids, strict=True), 1):
+                    progress(f"latency: {number} of {len(pooled)}: {one.played.path.name}, {one.kind}")
+                    recorder = Recorder(installation, [name])
+                    try:
+                        published = play(
+                            installation, recorder, [(one.played.path, name)], [],
+                            stagger_s=0.0, timeout_s=one.played.duration_s + _AFTER_END_S,
+                        )  # fmt: skip
+                    finally:
+                        recorder.close()
+                    lateness_ms = max([lateness_ms, *(p.max_lateness_ms for p in published)])
+                    played_s += one.played.duration_s
+                    by_kind.setdefault(one.kind, LatencySamples()).add(
+                        recorder.meter(name).samples(one.played.truth)
+                    )
+        rival = None
+        if rival_python is not None:
+            heard = [
+                (p.sound, p.played.truth) for p in pooled if p.sound is not None and p.played.truth[0].text
+            ]
+            rival = measure_rival(rival_python, model_folder(""), heard, scratch)
+    finally:
+        shutil.rmtree(scratch, ignore_errors=True)
+    whole = LatencySamples()
+    for samples in by_kind.values():
+        whole.add(samples)
+    return whole.report() | {
+        "by_kind": {kind: samples.report() for kind, samples in sorted(by_kind.items())},
+        "whisperlivekit": rival,
+        "cpu_waited_s": round(resources.waited_s, 2),
+        "max_lateness_ms": round(lateness_ms, 1),
+        "played_s": round(played_s, 1),
+        "played": [one.played.path.name for one in pooled],
+        "broker": broker,
+    }
+
+
+def _pooled(given: argparse.Namespace, scratch: Path) -> dict[str, Any]:
+    folders = given.rooms
+    if folders is None:
+        folders = sorted(p.parent for p in (ROOT / "build" / "rooms").glob("*/truth.json"))
+        if not folders:
+            raise ValueError("no rooms in build/rooms; `make rooms` builds them")
+    pooled = simulated_rooms(folders)
+    if given.audio_manifest is not None:
+        pooled += real_speech(given.audio_manifest, scratch)
+    return pool(pooled, broker=given.broker, rival_python=given.rival_python)
+
+
 def main(arguments: list[str] | None = None) -> int:
     """Command line; 0 done, 1 where a part of the product failed, 2 for wrong input."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
@@ -140,20 +213,29 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument(
         "--seed", type=int, default=0, help="nothing here is random; kept for every benchmark"
     )
+    parser.add_argument("--pool", action="store_true", help="rooms and real speech, one after the other")
+    parser.add_argument(
+        "--rooms", type=Path, nargs="*", help="room folders of the pool; default all in build/rooms"
+    )
+    parser.add_argument("--audio-manifest", type=Path, help="real recordings of the pool, as JSON lines")
+    parser.add_argument("--rival-python", type=Path, help="Python of an environment with whisperlivekit")
     given = parser.parse_args(arguments)
     if given.meetings < 1 or given.repeat < 1:
         parser.error("--meetings and --repeat start at 1")
+    scratch = Path(tempfile.mkdtemp(prefix="minuted-pool-"))
     try:
-        figures = run(
+        figures = _pooled(given, scratch) if given.pool else run(
             given.room, broker=given.broker, meetings=given.meetings, repeat=given.repeat,
             transcript_only=given.transcript_only, flows=("room",) if given.one_flow else ("perceive", "minutes"),
         )  # fmt: skip
     except (InputError, OSError, ValueError, BrokerError) as error:
         progress(f"latency: {error}")
         return 2
-    except InstallationError as error:
+    except (InstallationError, RivalError) as error:
         progress(f"latency: {error}")
         return 1
+    finally:
+        shutil.rmtree(scratch, ignore_errors=True)
     print_report("latency", given.seed, figures)
     return 0
 
