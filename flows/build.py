@@ -21,6 +21,7 @@ from operators.broker.kafka_link import TopicProblem, check_topics, say
 from operators.broker.sink import Outgoing, ShardSink
 from operators.broker.source import ShardSource
 from operators.clock import ClockSettings, clock
+from operators.deliver.keys import KeyProblem, KeyStore, master_key
 from operators.deliver.step import deliver, verify
 from operators.draft import understand
 from operators.ingest import IngestSettings, ingest
@@ -31,6 +32,8 @@ from operators.speech.recognise import SpeechSettings
 from operators.store import Stores
 from operators.understand.engine import RuleEngine
 from operators.verify.check import Verifier
+
+from .healthy import Heartbeat, forget_ended
 
 PERCEIVE_STEPS = ("ingest", "clock", "perceive")
 MINUTES_STEPS = ("align", "understand", "deliver")
@@ -44,6 +47,18 @@ def product_versions(model: str | None = None) -> Versions:
     except PackageNotFoundError:
         product = "0"
     return Versions(product=product, model=model, rules=RULES_VERSION, contract=SCHEMA)
+
+
+def key_store(settings: Settings) -> KeyStore:
+    """The keys of meetings.
+
+    Raises:
+        SettingsProblem: they cannot be used.
+    """
+    try:
+        return KeyStore(settings.keys, master_key(settings.master_key_file))
+    except KeyProblem as problem:
+        raise SettingsProblem(f"MINUTED_KEYS or MINUTED_MASTER_KEY_FILE: {problem}") from problem
 
 
 def recogniser_settings(settings: Settings) -> RecogniserSettings:
@@ -79,7 +94,8 @@ def add_perceive(flow: Dataflow, settings: Settings) -> KeyedStream[tuple[int, O
     def step(shard: int) -> Perceive:
         return Perceive(shard, wanted, voice, workers, KafkaJournal(link))
 
-    received = op.input("devices", flow, ShardSource(link, DEVICE_TOPICS, tell_caught_up=True))
+    beat = Heartbeat(settings.state_dir, flow.flow_id, "devices")
+    received = op.input("devices", flow, ShardSource(link, DEVICE_TOPICS, tell_caught_up=True, on_turn=beat))
     accepted = ingest(received, stores, lateness, link.names)
     timed = clock(accepted, stores, ClockSettings())
     return perceive(timed, stores, step)
@@ -88,11 +104,12 @@ def add_perceive(flow: Dataflow, settings: Settings) -> KeyedStream[tuple[int, O
 def add_minutes(flow: Dataflow, settings: Settings) -> KeyedStream[tuple[int, Outgoing]]:
     """the log -> align -> understand -> verify -> deliver."""
     stores = Stores(settings.state_dir, "minutes", MINUTES_STEPS, sync=settings.state_sync)
-    received = op.input("timeline", flow, ShardSource(settings.link(), (TIMELINE,)))
+    beat = Heartbeat(settings.state_dir, flow.flow_id, "timeline")
+    received = op.input("timeline", flow, ShardSource(settings.link(), (TIMELINE,), on_turn=beat))
     aligned = align(received, stores, AlignSettings())
     drafted = understand(aligned, stores, RuleEngine())
     judged = verify(drafted, Verifier())
-    return deliver(judged, stores, product_versions())
+    return deliver(judged, stores, product_versions(), key_store(settings))
 
 
 def write(step_id: str, up: KeyedStream[tuple[int, Outgoing]], settings: Settings, source: str) -> None:
@@ -119,6 +136,7 @@ def build(
     try:
         settings = load_settings()
         _check_state(settings)
+        forget_ended(settings.state_dir)
         check_topics(settings.link(), f"flows.{name}", TOPICS)
         flow = Dataflow(name)
         for source, add in parts:

@@ -258,6 +258,21 @@ def doctor(
     print(json.dumps(findings) if as_json else readable(findings))
 
 
+@app.command()
+def healthy(
+    flow: Annotated[
+        str | None, typer.Argument(help="perceive, minutes or room; without it all of this state folder")
+    ] = None,
+) -> None:
+    """Whether a flow on this machine is ready and turning (exit code 1 where not)."""
+    from .healthy import health
+
+    found = health(load_settings().state_dir, flow)
+    print(found.line, file=sys.stdout if found.healthy else sys.stderr)
+    if not found.healthy:
+        raise typer.Exit(1)
+
+
 @broker_app.command("up")
 def broker_up(
     port: Annotated[
