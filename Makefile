@@ -11,7 +11,7 @@ PIP_LOCKED := $(PIP_INSTALL) --no-deps --require-hashes --only-binary :all: --no
 COMPILE_LOCK := uv pip compile pyproject.toml --quiet --universal --python-version 3.11 \
 	--generate-hashes --no-emit-index-url --custom-compile-command "make lock"
 
-.PHONY: help install install-train install-gpu demo test test-all lint format schemas lock clean
+.PHONY: help install install-train install-gpu demo rooms test test-all lint format schemas lock clean
 
 help: ## say what the targets do
 	@echo "minuted: the minutes of a meeting, while it is still going on"
@@ -88,6 +88,9 @@ install-gpu: install ## add torch and the CUDA build of ONNX Runtime to .venv
 
 demo: install ## play the sample meeting and watch its minutes appear
 	@$(VENV)/bin/minuted demo
+
+rooms: install ## build the made-up meetings into build/rooms (ARGS="--form all" for every form)
+	@$(PY) -m devices.rooms $(ARGS)
 
 test: install ## run all tests of the default install
 	@$(PY) -m pytest -m "not train"

@@ -147,7 +147,7 @@ def mix(
                 responses[clip.position_m] = impulse_response(
                     room, clip.position_m, microphone, sample_rate_hz, random
                 )
-            arrived = _convolve(clip.samples, responses[clip.position_m])[: samples - clip.start_sample]
+            arrived = convolve(clip.samples, responses[clip.position_m])[: samples - clip.start_sample]
             heard[row, clip.start_sample : clip.start_sample + len(arrived)] += arrived
         noise = np.random.default_rng([seed, row]).standard_normal(samples)
         heard[row] += noise * decibels(microphone.noise_dbfs)
@@ -186,7 +186,7 @@ def _tail(
     return np.concatenate([np.zeros(start), noise])
 
 
-def _convolve(first: Signal, second: Signal) -> Signal:
+def convolve(first: Signal, second: Signal) -> Signal:
     """Full convolution by FFT: a response of 4,000 taps makes the direct form a hundred times slower."""
     length = len(first) + len(second) - 1
     size = 1 << (length - 1).bit_length()
