@@ -23,11 +23,12 @@ from contracts.messages import (
 )
 from contracts.packet import MAX_ID_BYTES, Modality
 
-from .media import MEDIA_SUFFIXES, SoundSettings, SoundSource, probe
+from .isolated import IsolatedSource, isolated_probe
+from .media import MEDIA_SUFFIXES, SoundSettings, SoundSource
 from .pictures import PICTURE_SUFFIXES, PictureSource, is_picture_folder, natural_order
 from .room import ROOM_FILE, RoomDevice, RoomFile, read_room
 from .streams import InputError, Problem, Source, Stream, merged
-from .transcripts import TRANSCRIPT_SUFFIXES, Turn, is_timeline, read_transcript, read_turns
+from .transcripts import TRANSCRIPT_SUFFIXES, TranscriptSource, Turn, is_timeline, read_transcript, read_turns
 from .video import VideoSettings, VideoSource
 
 TURNS_SUFFIX: Final = ".rttm"
@@ -60,6 +61,8 @@ class Room:
     """The journal of a meeting instead of streams: nothing is left to perceive."""
     problems: list[Problem] = field(default_factory=list, compare=False)
     """What a person should know; grows while streams are read."""
+    live: bool = False
+    """Streams come from devices of this machine: they set the pace, and their stamps are true already."""
 
     @property
     def duration_ns(self) -> int | None:
@@ -204,7 +207,7 @@ class _Opening:
     def _open_media(self, device: _Device, told: RoomDevice) -> None:
         if device.path.suffix.lower() not in MEDIA_SUFFIXES and device.path.stat().st_size == 0:
             raise InputError(device.path, "empty file")
-        info = probe(device.path)
+        info = isolated_probe(device.path)
         for what in info.notes:
             self.problems.append(Problem(device.path, what))
         device.duration_ns, device.recorded = info.duration_ns, info.recorded
@@ -284,14 +287,7 @@ class _Opening:
         longest_ns = max(
             (s.duration_ns or 0 for s in streams if not isinstance(s.source, PictureSource)), default=0
         )
-        return tuple(
-            replace(
-                s, source=s.source.lasting(longest_ns), duration_ns=s.source.lasting(longest_ns).duration_ns
-            )
-            if isinstance(s.source, PictureSource)
-            else s
-            for s in streams
-        )
+        return tuple(_ready(stream, longest_ns) for stream in streams)
 
     def _channel_map(self) -> tuple[ChannelSpeaker, ...]:
         """The room's channel map as far as its devices are there."""
@@ -352,6 +348,17 @@ class _Opening:
             if (day := day_in_name(path.name)) is not None:
                 return day
         return next((device.recorded for device in self._devices if device.recorded is not None), None)
+
+
+def _ready(stream: Stream, longest_ns: int) -> Stream:
+    """The stream in a room whose longest recording has this length; compressed media are read elsewhere."""
+    source = stream.source
+    if isinstance(source, TranscriptSource):
+        return stream
+    if isinstance(source, PictureSource):
+        source = source.lasting(longest_ns)
+        stream = replace(stream, duration_ns=source.duration_ns)
+    return replace(stream, source=IsolatedSource(source, stream.path))
 
 
 @dataclass(frozen=True, slots=True)

@@ -367,7 +367,7 @@ class SoundSource:
         rate = self.info.rate_hz
         with opened(self.path) as container:
             stream, zero = sound_streams(container)[0], zero_of(container)
-            convert = _Converter(rate, self.channels, self.info.surround and not self.keep_channels)
+            convert = SoundConverter(rate, self.channels, self.info.surround and not self.keep_channels)
             expected: int | None = None
             base = Fraction(0)
             for frame in decoded(container, stream, damaged):
@@ -397,7 +397,7 @@ class SoundSource:
             note(f"its sound ends after {end_ns / 1e9:.1f} s, the file promises {claimed:.1f} s: cut short?")
 
 
-class _Converter:
+class SoundConverter:
     """Turns decoded frames into ``(samples, channels)`` int16; takes changes of format in mid-stream."""
 
     def __init__(self, rate_hz: int, channels: int, downmix: bool) -> None:

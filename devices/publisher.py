@@ -30,6 +30,7 @@ from contracts.packet import ClockKind, Modality, Packet, encode
 from contracts.topics import Topic, TopicNames, compacted_key
 
 from .inputs import Room
+from .live import as_they_come
 from .streams import Problem, StreamMessage, due_ns, merged, read_ahead
 
 Speed = Literal["realtime", "max"] | float
@@ -173,16 +174,21 @@ class Publisher:
             only: kinds of streams to send; None is all.
             stop: when set, streams are ended where they are.
 
+        A live room goes out as its devices give it: ``speed`` and ``start_ns`` do not count.
+
         Raises:
             BrokerUnreachable: nobody answered for ``unreachable_after_s``.
             PublishError: a topic is missing or has another number of partitions; the broker refuses.
             ValueError: a speed that is not positive.
         """
-        pace = _pace(speed)
+        pace = None if room.live else _pace(speed)
         streams = [stream for stream in room.streams if only is None or stream.modality in only]
         self._check_topics({topics.CONTROL, *(_TOPIC_OF[stream.modality] for stream in streams)})
         self._counts = _Counts(last_answer_ns=time.monotonic_ns())
-        messages = merged(streams, read_ahead)
+        messages = (
+            as_they_come(streams, stop or threading.Event()) if room.live else merged(streams, read_ahead)
+        )
+        start_ns = room.start_ns if room.live else start_ns
         # Opening files and encoders takes its time: done before the meeting's clock starts.
         first = next(messages, None)
         lead_ns = 0 if pace is None else _LEAD_NS

@@ -3,8 +3,10 @@
 import datetime
 import json
 import os
+import signal
 import sys
 import threading
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -140,7 +142,10 @@ def _writable(out: Path) -> Path:
 
 @app.command()
 def publish(
-    inputs: Inputs,
+    inputs: Annotated[
+        list[Path] | None,
+        typer.Argument(metavar="[INPUT…]", help="sound, video, transcripts, or one room folder"),
+    ] = None,
     meeting: Annotated[str | None, typer.Option(help="meeting id; default from the inputs' name")] = None,
     brokers: Brokers = None,
     title: Title = None,
@@ -152,23 +157,46 @@ def publish(
     codec: Annotated[Literal["pcm", "flac", "opus"], typer.Option(help="how sound is coded")] = "pcm",
     transcript_only: Annotated[bool, typer.Option(help="publish transcripts alone")] = False,
     keep_open: Annotated[bool, typer.Option(help="do not end the meeting: other publishers go on")] = False,
+    microphone: Annotated[
+        list[str] | None, typer.Option(metavar="[NAME=]DEVICE", help="a microphone here (ALSA), e.g. default")
+    ] = None,
+    camera: Annotated[
+        list[str] | None, typer.Option(metavar="[NAME=]DEVICE", help="a camera here (V4L2), e.g. /dev/video0")
+    ] = None,
+    screen: Annotated[
+        list[str] | None, typer.Option(metavar="[NAME=]DISPLAY", help="a screen here (X11), e.g. :0, as slides")
+    ] = None,
+    duration: Annotated[float | None, typer.Option(metavar="SECONDS", help="stop after so long")] = None,
 ) -> None:
-    """Publish inputs as device streams."""
+    """Publish files, or devices of this machine, as device streams; Ctrl-C ends the streams and the meeting."""
     from contracts.packet import Modality
     from devices.inputs import InputSettings, open_inputs
+    from devices.live import LiveDevice, open_live
     from devices.media import SoundSettings
-    from devices.publisher import Publisher
+    from devices.publisher import Publisher, tai_now_ns
 
     settings = _settings(brokers)
-    room = open_inputs(
-        inputs, title=title, date=_day(date), attendees=_names(attendees), meeting_id=_meeting_id(meeting),
-        settings=InputSettings(sound=SoundSettings(codec=codec)),
-    )  # fmt: skip
+    live = [LiveDevice.parse("microphone", text) for text in microphone or ()]
+    live += [LiveDevice.parse("camera", text) for text in camera or ()]
+    live += [LiveDevice.parse("screen", text) for text in screen or ()]
+    if bool(live) == bool(inputs):
+        raise UserProblem("publish: name either files or devices (--microphone, --camera, --screen)")
+    if live:
+        room = open_live(
+            live, meeting_id=_meeting_id(meeting), title=title, attendees=_names(attendees),
+            tai_ns=tai_now_ns(), utc_ns=time.time_ns(),
+        )  # fmt: skip
+    else:
+        room = open_inputs(
+            inputs or [], title=title, date=_day(date), attendees=_names(attendees), meeting_id=_meeting_id(meeting),
+            settings=InputSettings(sound=SoundSettings(codec=codec)),
+        )  # fmt: skip
     if room.timeline is not None:
         raise UserProblem(
             f"{room.timeline}: the log of a meeting holds no device streams; `minuted run` reads it"
         )
     stop = threading.Event()
+    _end_at(stop, duration)
     with _progress("publishing") as tell:
         report = Publisher(
             settings.bootstrap_servers, settings.link().names, unreachable_after_s=PATIENCE_S
@@ -182,6 +210,21 @@ def publish(
     print(json.dumps(told | {"max_lateness_ms": round(report.max_lateness_ns / 1e6, 1)}))
     if report.failed:
         raise UserProblem(f"{report.failed} messages were not delivered: {', '.join(report.errors)}")
+
+
+def _end_at(stop: threading.Event, duration_s: float | None) -> None:
+    """The first Ctrl-C or SIGTERM, or the end of the time, ends the streams where they are; a second one kills."""
+
+    def ask(number: int, _: object) -> None:
+        stop.set()
+        signal.signal(number, signal.SIG_DFL)
+
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, ask)
+    if duration_s is not None:
+        timer = threading.Timer(duration_s, stop.set)
+        timer.daemon = True
+        timer.start()
 
 
 def _meeting_id(text: str | None) -> str | None:
