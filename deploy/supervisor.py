@@ -23,7 +23,8 @@ from contracts.topics import TOPICS
 from flows.brokers import BrokerError, guarded_command
 from flows.healthy import health, process_started
 from flows.standing_broker import STATE_DIRECTORY, broker_down, broker_info, broker_up
-from operators.broker.kafka_link import BrokerUnreachable, TopicProblem, check_topics, create_topics, say
+from operators.broker.kafka_link import BrokerUnreachable, TopicProblem, check_topics, create_topics
+from operators.log import say
 from operators.settings import SettingsProblem, load_settings
 
 ROOT: Final = Path(__file__).resolve().parents[1]

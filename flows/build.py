@@ -17,7 +17,7 @@ from models.voice_activity import VoiceActivity
 from operators.align.grid import AlignSettings
 from operators.align.step import align
 from operators.broker.journal import KafkaJournal
-from operators.broker.kafka_link import TopicProblem, check_topics, say
+from operators.broker.kafka_link import TopicProblem, check_topics
 from operators.broker.sink import Outgoing, ShardSink
 from operators.broker.source import ShardSource
 from operators.clock import ClockSettings, clock
@@ -25,6 +25,7 @@ from operators.deliver.keys import KeyProblem, KeyStore, master_key
 from operators.deliver.step import deliver, verify
 from operators.draft import understand
 from operators.ingest import IngestSettings, ingest
+from operators.log import say
 from operators.perceive.step import MediaWorkers, Perceive, perceive
 from operators.perceive.types import PerceiveSettings
 from operators.settings import Settings, SettingsProblem, load_settings

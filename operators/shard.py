@@ -13,7 +13,7 @@ from typing import Protocol, TypeVar
 import bytewax.operators as op
 from bytewax.operators import KeyedStream, StatefulBatchLogic
 
-from operators.broker.kafka_link import say
+from operators.log import say
 from operators.store import Marker, StateError, StepStore, Stores
 
 X = TypeVar("X")

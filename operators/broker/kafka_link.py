@@ -1,7 +1,6 @@
 """What source, sink and journal share about the broker: client settings, checks, and plain words when it is away."""
 
 import logging
-import sys
 import threading
 import time
 from collections.abc import Callable, Mapping
@@ -17,6 +16,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # re-exported
 )
 
 from contracts.topics import TOPICS, Topic, TopicNames
+from operators.log import Event, say
 
 _METADATA_TIMEOUT_S: Final = 5.0
 _PROBE_TIMEOUT_S: Final = 3.0
@@ -82,7 +82,7 @@ class BrokerWatch:
     """
 
     def __init__(
-        self, who: str, bootstrap: str, *, answers: Callable[[], bool], tell: Callable[[str], None],
+        self, who: str, bootstrap: str, *, answers: Callable[[], bool], tell: Callable[[str, Event], None],
         pause_s: float = 0.5,
     ) -> None:  # fmt: skip
         self._who = who
@@ -108,10 +108,10 @@ class BrokerWatch:
 
     def _ask(self) -> None:
         if not self._answers():
-            self._tell(away_line(self._who, self._bootstrap))
+            self._tell(away_line(self._who, self._bootstrap), "broker_away")
             while not self._answers():
                 time.sleep(self._pause_s)
-            self._tell(back_line(self._who, self._bootstrap))
+            self._tell(back_line(self._who, self._bootstrap), "broker_back")
         with self._lock:
             self._asking = False
 
@@ -183,10 +183,10 @@ def check_topics(
             if deadline is not None and time.monotonic() >= deadline:
                 raise BrokerUnreachable(_waited(link, wait_s)) from error
             if wait_s is None and not told:
-                say(away_line(who, link.bootstrap))
+                say(away_line(who, link.bootstrap), "broker_away")
                 told = True
     if told:
-        say(back_line(who, link.bootstrap))
+        say(back_line(who, link.bootstrap), "broker_back")
     sizes = {
         name: len(found.partitions)
         for topic in wanted
@@ -266,8 +266,3 @@ def differing_settings(link: BrokerLink) -> list[str]:
             if entry is not None and entry.value != value:
                 lines.append(f"{resource.name}: {key} is {entry.value}, the contract says {value}")
     return lines
-
-
-def say(line: str) -> None:
-    """One line for people, on standard error."""
-    print(line, file=sys.stderr, flush=True)

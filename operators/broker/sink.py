@@ -18,7 +18,8 @@ from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
 from contracts.headers import cloud_event
 from contracts.topics import Topic
-from operators.broker.kafka_link import BrokerLink, broker_watch, say
+from operators.broker.kafka_link import BrokerLink, broker_watch
+from operators.log import say
 from operators.shard import shard_key
 
 _FLUSH_STEP_S: Final = 5.0
@@ -31,6 +32,7 @@ class Outgoing:
     topic: Topic
     key: bytes
     value: bytes
+    """Empty: a tombstone, which takes the key off a compacted topic."""
     kind: str
     """Message type for routers, without prefix."""
     event_id: str = ""
@@ -54,7 +56,7 @@ class _SharedProducer:
             while True:
                 try:
                     self._producer.produce(
-                        self._link.names.of(item.topic), key=item.key, value=item.value, partition=shard,
+                        self._link.names.of(item.topic), key=item.key, value=item.value or None, partition=shard,
                         headers=[*cloud_event(item.kind, item.event_id, self._source, now, item.traceparent)],
                         on_delivery=self._on_delivery,
                     )  # fmt: skip

@@ -24,7 +24,8 @@ from confluent_kafka import (
 )
 
 from contracts.topics import CONTROL, Topic
-from operators.broker.kafka_link import BrokerLink, broker_watch, say
+from operators.broker.kafka_link import BrokerLink, broker_watch
+from operators.log import say
 from operators.shard import shard_key
 
 _PUMP_EVERY_S: Final = 0.000_5

@@ -7,11 +7,11 @@ from typing import Final
 from bytewax.operators import KeyedStream
 
 from contracts.messages import ALL_MEETINGS, Calibration, ClockState
-from operators.broker.kafka_link import say
 from operators.broker.sink import Outgoing
 from operators.broker.source import CaughtUp
 from operators.clock.placing import ClockOutput, ClockSettings, MeetingClocks, Timed
 from operators.ingest import Arrival, refused
+from operators.log import say
 from operators.shard import by_shard
 from operators.store import StepStore, Stores
 

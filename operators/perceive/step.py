@@ -25,11 +25,11 @@ from models.slide_reader import SlideReader, SlideReaderSettings, TextLine, run_
 from models.speech_recogniser import Recognition, SpeechRecogniser
 from models.voice_activity import VoiceActivity
 from operators.broker.journal import Journal
-from operators.broker.kafka_link import say
 from operators.broker.sink import Outgoing
 from operators.broker.source import CaughtUp
 from operators.clock import ClockOutput, Timed
 from operators.ingest import refused
+from operators.log import say
 from operators.media.client import (
     DecodedPictures,
     DecodedSound,

@@ -18,6 +18,7 @@ from operators.broker.kafka_link import (
     check_topics,
     create_topics,
 )
+from operators.log import Event
 
 
 class Broker:
@@ -27,9 +28,11 @@ class Broker:
         self.there = True
         self.asked = 0
         self.said: list[str] = []
-        self.watch = BrokerWatch(
-            "flow", "broker:9092", answers=self.answers, tell=self.said.append, pause_s=0.001
-        )
+        self.watch = BrokerWatch("flow", "broker:9092", answers=self.answers, tell=self.tell, pause_s=0.001)
+
+    def tell(self, line: str, event: Event) -> None:
+        self.said.append(line)
+        assert event == ("broker_back" if line.endswith("again") else "broker_away")
 
     def answers(self) -> bool:
         self.asked += 1
