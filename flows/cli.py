@@ -16,6 +16,9 @@ import typer
 
 from operators.settings import Settings, SettingsProblem, load_settings
 
+from .rules import RulesProblem
+from .rules import app as rules_app
+
 app = typer.Typer(
     help="Turns the streams of a meeting room into minutes while the meeting is still going on.",
     no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False,
@@ -24,6 +27,7 @@ broker_app = typer.Typer(help="A broker on this machine, for trying things out."
 topics_app = typer.Typer(help="The topics of the contract.", no_args_is_help=True)
 app.add_typer(broker_app, name="broker")
 app.add_typer(topics_app, name="topics")
+app.add_typer(rules_app, name="rules")
 
 Inputs = Annotated[
     list[Path], typer.Argument(metavar="INPUT…", help="sound, video, transcripts, or one room folder")
@@ -380,6 +384,7 @@ def _problems() -> tuple[type[Exception], ...]:
 
     return (
         UserProblem,
+        RulesProblem,
         SettingsProblem,
         InputError,
         PublishError,
