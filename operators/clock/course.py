@@ -1,0 +1,188 @@
+"""The course of one stream's stamps: what its own count says, what its delivery says, and where they part.
+
+A step of the clock moves the stamps against the count of blocks or pictures *and* moves the envelope of
+delivery by as much the other way. A slower network moves only the envelope; a pause, a lost stretch or a
+camera that halves its rate moves only the stamps. Neither is a step.
+"""
+
+from collections import deque
+from dataclasses import dataclass, field
+from typing import Final
+
+from operators.clock.envelope import Envelope, LowerHull
+
+_MS: Final = 1_000_000
+_DECIDE_AFTER_NS: Final = 2_000_000_000
+_DECIDE_AT_LEAST: Final = 12
+"""Packets that must have come after a jump before its envelope is believed."""
+_LEVEL_NS: Final = 20 * _MS
+"""Envelopes of two seconds differ by less than this where nothing happened."""
+_SOUND_LIMIT_NS: Final = 15 * _MS
+_PICTURE_LIMIT_NS: Final = 20 * _MS
+_UNSTEADY_LIMIT_NS: Final = 60 * _MS
+
+
+@dataclass(frozen=True, slots=True)
+class Jump:
+    """The device's clock was set, or stood still: stamps from ``from_raw_ns`` on are off by ``by_ns`` more.
+
+    ``uncertainty_ns``: standard uncertainty of ``by_ns``. ``frozen``: it did not jump, it stood still.
+    """
+
+    from_raw_ns: int
+    by_ns: int
+    uncertainty_ns: int
+    frozen: bool = False
+
+
+@dataclass(slots=True)
+class _Suspicion:
+    """Stamps left their course; whether that was the clock will be seen from what arrives."""
+
+    raw_ns: int
+    x: int
+    jump_ns: int
+    since_ns: int
+    hull: LowerHull = field(default_factory=LowerHull)
+    after_freeze: bool = False
+
+
+@dataclass(slots=True)
+class StreamCourse:
+    """One stream, packet by packet in its own order. All times int ns; ``sound``: blocks of known duration."""
+
+    sound: bool
+    zero_ns: int = 0
+    """What is taken off stamps to get ``x``, which runs near the broker's time."""
+    shift_ns: int = 0
+    """Sum of the jumps: stamps minus this run on as if the clock had never been touched."""
+    skew: float = 0.0
+    """Of the stamps against the broker's clock, as far as it is known; set from outside."""
+    envelope: Envelope = field(default_factory=Envelope)
+    frozen: bool = False
+    last_sequence: int = -1
+    last_raw_ns: int = 0
+    last_x: int = 0
+    last_end_ns: int = 0
+    repeats: int = 0
+    periods: deque[float] = field(default_factory=lambda: deque(maxlen=15))
+    suspicion: _Suspicion | None = None
+
+    def feed(self, sequence: int, raw_ns: int, duration_ns: int, arrival_ns: int) -> list[Jump]:
+        """The next packet; jumps of the clock that are certain by now.
+
+        ``raw_ns``: its stamp. ``arrival_ns``: when it stood on the broker (on the scale of the timeline).
+        """
+        lasts_ns = duration_ns if self.sound else 0
+        if self.last_sequence < 0:
+            self.zero_ns = raw_ns + lasts_ns - arrival_ns
+            self._went_on(sequence, raw_ns, raw_ns - self.zero_ns, lasts_ns)
+            self.envelope.push(arrival_ns, self.last_x, arrival_ns - lasts_ns - self.last_x)
+            return []
+        count = sequence - self.last_sequence
+        if count <= 0:
+            return []
+        jumps: list[Jump] = []
+        x = raw_ns - self.shift_ns - self.zero_ns
+        step_ns = x - self.last_x
+        expected_ns = self._expected(count)
+        leaves_ns = step_ns - expected_ns
+        still = raw_ns == self.last_raw_ns
+        if still or step_ns <= 0 or (self.sound and leaves_ns < -_SOUND_LIMIT_NS):
+            # Time that stands still or runs back against the count needs no second witness.
+            jumps.append(self._jumped(raw_ns, leaves_ns, frozen=still))
+            x -= leaves_ns
+            if self.suspicion is not None:
+                self.suspicion = None
+            if still:
+                self.repeats += 1
+            self.frozen = self.frozen or self.repeats >= 3
+        else:
+            thawed = self.repeats >= 3 and not self.sound
+            self.repeats, self.frozen = 0, False
+            if abs(leaves_ns) > self._limit() or thawed:
+                self._suspect(raw_ns, x, leaves_ns, arrival_ns, thawed)
+            if not self.sound:
+                self.periods.append(step_ns / count)
+        self._went_on(sequence, raw_ns, x, lasts_ns)
+        delay_ns = arrival_ns - lasts_ns - x
+        if self.suspicion is None:
+            if not self.frozen or self.sound:
+                self.envelope.push(arrival_ns, x, delay_ns)
+            return jumps
+        self.suspicion.hull.push(x, delay_ns)
+        return jumps + self._decide(arrival_ns)
+
+    @property
+    def doubtful(self) -> bool:
+        """Whether stamps cannot be believed right now."""
+        return self.frozen or self.suspicion is not None
+
+    @property
+    def period_ns(self) -> float:
+        """Time from one picture to the next, as the stamps had it lately."""
+        if not self.periods:
+            return 40.0 * _MS
+        ordered = sorted(self.periods)
+        return ordered[len(ordered) // 2]
+
+    def _expected(self, count: int) -> int:
+        if self.sound:
+            return self.last_end_ns + (count - 1) * self.last_end_ns
+        return round(count * self.period_ns)
+
+    @property
+    def steady(self) -> bool:
+        """Whether the count of packets tells the time: sound always, pictures at a constant rate."""
+        if self.sound:
+            return True
+        ordered = sorted(self.periods)
+        size = len(ordered)
+        return size >= 8 and ordered[size * 3 // 4] - ordered[size // 4] < 0.1 * ordered[size // 2]
+
+    def _limit(self) -> int:
+        if self.sound:
+            return _SOUND_LIMIT_NS
+        return _PICTURE_LIMIT_NS if self.steady else _UNSTEADY_LIMIT_NS
+
+    def _went_on(self, sequence: int, raw_ns: int, x: int, lasts_ns: int) -> None:
+        self.last_sequence, self.last_raw_ns, self.last_x, self.last_end_ns = sequence, raw_ns, x, lasts_ns
+
+    def _jumped(self, raw_ns: int, by_ns: int, *, frozen: bool = False, unsure_ns: int | None = None) -> Jump:
+        self.shift_ns += by_ns
+        unsure = unsure_ns if unsure_ns is not None else _MS // 5 if self.sound else 2 * _MS
+        return Jump(raw_ns, by_ns, unsure, frozen)
+
+    def _suspect(self, raw_ns: int, x: int, leaves_ns: int, arrival_ns: int, thawed: bool) -> None:
+        if self.suspicion is None:
+            self.suspicion = _Suspicion(raw_ns, x, leaves_ns, arrival_ns, after_freeze=thawed)
+        else:
+            self.suspicion.jump_ns += leaves_ns
+
+    def _decide(self, arrival_ns: int) -> list[Jump]:
+        """Compare delivery before and after: the suspicion becomes a jump or is dropped."""
+        suspicion = self.suspicion
+        if suspicion is None or suspicion.hull.count < _DECIDE_AT_LEAST:
+            return []
+        if arrival_ns - suspicion.since_ns < _DECIDE_AFTER_NS:
+            return []
+        self.suspicion = None
+        before = self.envelope.level(self.skew, suspicion.x)
+        after = suspicion.hull.lowest(self.skew, suspicion.x)
+        found: list[Jump] = []
+        by_ns = 0
+        if before is not None and abs(after - before) > _LEVEL_NS:
+            moved_ns = round(before - after)
+            agrees = (
+                self.steady and not suspicion.after_freeze and abs(suspicion.jump_ns - moved_ns) < _LEVEL_NS
+            )
+            by_ns = suspicion.jump_ns if agrees else moved_ns
+            if agrees or suspicion.jump_ns * moved_ns > 0 or suspicion.after_freeze:
+                unsure = None if agrees else 4 * _MS
+                found = [self._jumped(suspicion.raw_ns, by_ns, unsure_ns=unsure)]
+                self.last_x -= by_ns
+            else:
+                by_ns = 0
+        for x, y in zip(suspicion.hull.x, suspicion.hull.y, strict=True):
+            self.envelope.push(arrival_ns, x - by_ns, y + by_ns)
+        return found

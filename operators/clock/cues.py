@@ -1,0 +1,163 @@
+"""Flashes in pictures and chirps in sound: the calibration signal as cameras and microphones take it in."""
+
+from collections import deque
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from contracts.pulse_train import CHIRP_FROM_HZ, CHIRP_S, CHIRP_TO_HZ, ON_S
+
+Samples = npt.NDArray[np.float32]
+
+_LIT: Final = 0.12
+"""Least rise of brightness (full scale 1) that can be a flash."""
+_CHIRP_MATCH: Final = 0.3
+_APART_NS: Final = 300_000_000
+_MATCH_NS: Final = 250_000_000
+_LEAST_PULSES: Final = 4
+_SLACK_NS: Final = 1_500_000
+"""By how much edges may contradict each other: stamps are noisy, rolling shutters smear."""
+MOST_PULSES: Final = 32
+
+
+@lru_cache(maxsize=8)
+def chirp(rate_hz: int) -> Samples:
+    """The tone of one pulse, shape (samples,), full scale 1, with soft ends."""
+    time = np.arange(round(CHIRP_S * rate_hz)) / rate_hz
+    phase = 2 * np.pi * (CHIRP_FROM_HZ * time + 0.5 * (CHIRP_TO_HZ - CHIRP_FROM_HZ) / CHIRP_S * time**2)
+    tone: Samples = (np.sin(phase) * np.hanning(len(time)) ** 0.5).astype(np.float32)
+    return tone
+
+
+def chirp_times(samples: Samples, rate_hz: int) -> list[float]:
+    """Starts of chirps in a stretch of sound, in samples from its beginning, by matched filter."""
+    tone = chirp(rate_hz)
+    if len(samples) <= len(tone):
+        return []
+    size = 1 << (len(samples) + len(tone)).bit_length()
+    product = np.fft.rfft(samples, size) * np.conj(np.fft.rfft(tone, size))
+    count = len(samples) - len(tone)
+    match = np.fft.irfft(product, size)[:count]
+    energy = np.concatenate([[0.0], np.cumsum(np.square(samples, dtype=np.float64))])
+    around = energy[len(tone) : len(tone) + count] - energy[:count]
+    own = float(np.sum(np.square(tone, dtype=np.float64)))
+    share = np.abs(match) / np.sqrt(np.maximum(around, 1e-6) * own)
+    found: list[float] = []
+    while len(found) < 4:
+        top = int(np.argmax(share))
+        if share[top] < _CHIRP_MATCH:
+            break
+        part = 0.0
+        if 0 < top < count - 1:
+            before, at, after = (abs(float(v)) for v in match[top - 1 : top + 2])
+            bend = before - 2 * at + after
+            part = 0.5 * (before - after) / bend if bend < 0 else 0.0
+        found.append(top + part)
+        guard = round(0.2 * rate_hz)
+        share[max(0, top - guard) : top + guard] = 0.0
+    return sorted(found)
+
+
+@dataclass(slots=True)
+class PulsesHeard:
+    """Chirps of one microphone: times ``x_ns``, each once though windows overlap."""
+
+    at_ns: deque[int] = field(default_factory=lambda: deque(maxlen=MOST_PULSES))
+
+    def add(self, x_ns: int) -> None:
+        """A chirp was found."""
+        if not self.at_ns or x_ns - self.at_ns[-1] > _APART_NS:
+            self.at_ns.append(x_ns)
+
+
+@dataclass(slots=True)
+class FlashWatch:
+    """Brightness of one picture stream; whole flashes come out as intervals that hold their edges.
+
+    A picture more than half lit has its exposure's middle after the light went on, whatever the exposure: so
+    the light went on between the last picture below and the first above half.
+    """
+
+    recent: deque[tuple[int, float]] = field(default_factory=lambda: deque(maxlen=64))
+    pulses: deque[tuple[tuple[int, int], tuple[int, int]]] = field(
+        default_factory=lambda: deque(maxlen=MOST_PULSES)
+    )
+    """Interval in which each flash began, and in which it ended."""
+    _dark: float | None = None
+    _since: int | None = None
+
+    def push(self, x_ns: int, brightness: float) -> None:
+        """The next picture: time of its middle, mean brightness 0..1."""
+        if self.recent and x_ns <= self.recent[-1][0]:
+            return
+        self.recent.append((x_ns, brightness))
+        if len(self.recent) < 4:
+            return
+        values = list(self.recent)
+        dark = float(np.median([v for x, v in values if x_ns - x < 2_500_000_000]))
+        lit = [place for place, (x, v) in enumerate(values) if v - dark > _LIT and x_ns - x < 1_200_000_000]
+        if not lit or brightness - dark > 0.25 * (max(values[p][1] for p in lit) - dark):
+            return
+        self._whole(values, dark, lit)
+
+    def _whole(self, values: list[tuple[int, float]], dark: float, lit: list[int]) -> None:
+        half = dark + 0.5 * (max(values[p][1] for p in lit) - dark)
+        above = [p for p in lit if values[p][1] > half]
+        if not above or above[0] == 0:
+            return
+        # Only the last flash: an earlier one may still be among the recent pictures.
+        last = above[-1]
+        first = last
+        while first - 1 >= 0 and values[first - 1][1] > half:
+            first -= 1
+        if first == 0 or last + 1 >= len(values):
+            return
+        began, ended = (values[first - 1][0], values[first][0]), (values[last][0], values[last + 1][0])
+        lasted = (ended[0] + ended[1] - began[0] - began[1]) / 2e9
+        spacing = (began[1] - began[0] + ended[1] - ended[0]) / 2e9
+        if abs(lasted - ON_S) > spacing + 0.02:
+            return
+        if not self.pulses or began[0] - self.pulses[-1][1][1] > _APART_NS // 2:
+            self.pulses.append((began, ended))
+
+
+@dataclass(frozen=True, slots=True)
+class CueMatch:
+    """Camera minus microphone, as their stamps have the same pulses; ``x_ns`` about when, on the camera's."""
+
+    x_ns: int
+    difference_ns: float
+    half_width_ns: float
+    pulses: int
+
+
+def match_pulses(heard: PulsesHeard, seen: FlashWatch, expected_ns: float) -> CueMatch | None:
+    """Where flashes and chirps of the calibration signal lie to each other; None where it is not clear.
+
+    Args:
+        heard: chirps of the microphone.
+        seen: flashes of the camera.
+        expected_ns: camera minus microphone as far as it is known; off by less than a quarter of a second.
+    """
+    low, high, used, last = -np.inf, np.inf, 0, 0
+    lows: list[float] = []
+    highs: list[float] = []
+    for began, ended in seen.pulses:
+        middle = (began[0] + began[1]) / 2 - expected_ns
+        chirps = [at for at in heard.at_ns if abs(at - middle) < _MATCH_NS]
+        if len(chirps) != 1:
+            continue
+        on, off = chirps[0], chirps[0] + round(ON_S * 1e9)
+        lows += [began[0] - on, ended[0] - off]
+        highs += [began[1] - on, ended[1] - off]
+        used, last = used + 1, began[1]
+    if used < _LEAST_PULSES:
+        return None
+    low, high = max(lows), min(highs)
+    if low - high > 2 * _SLACK_NS:
+        return None
+    half = max((high - low) / 2, 0.0) + _SLACK_NS / 3
+    return CueMatch(last, (low + high) / 2, half, used)

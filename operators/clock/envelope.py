@@ -1,0 +1,66 @@
+"""Lower envelope of delivery: how late packets arrive by their stamps, least first.
+
+Arrival minus stamp is the shortest way to the broker, minus the clock's error, plus queueing. Queueing only
+ever adds, so the lower convex hull of the points carries the clock (Moon, Skelly, Towsley 1999); whatever
+lies above it is the network's and is dropped at once.
+"""
+
+from collections import deque
+from dataclasses import dataclass, field
+from typing import Final
+
+BIN_NS: Final = 10_000_000_000
+"""Stretch of time over which one hull is kept."""
+_MOST_POINTS: Final = 24
+
+
+@dataclass(slots=True)
+class LowerHull:
+    """Lower convex hull of points whose first coordinate only grows; amortised O(1) a point."""
+
+    x: list[int] = field(default_factory=list)
+    y: list[int] = field(default_factory=list)
+    count: int = 0
+    """Points that were put in."""
+
+    def push(self, x: int, y: int) -> None:
+        """Take in a point; one that does not lie further on than the last is kept only where it is lower."""
+        self.count += 1
+        xs, ys = self.x, self.y
+        if xs and x <= xs[-1]:
+            if y >= ys[-1]:
+                return
+            x = xs.pop()
+            ys.pop()
+        while len(xs) >= 2 and (ys[-1] - ys[-2]) * (x - xs[-1]) >= (y - ys[-1]) * (xs[-1] - xs[-2]):
+            xs.pop()
+            ys.pop()
+        xs.append(x)
+        ys.append(y)
+        if len(xs) > _MOST_POINTS:
+            # Every second inner corner: what is left is still below all points by next to nothing.
+            self.x, self.y = [*xs[:-1:2], xs[-1]], [*ys[:-1:2], ys[-1]]
+
+    def lowest(self, slope: float, about_x: int) -> float:
+        """Least of ``y + slope * (x - about_x)``: the envelope at ``about_x`` for a clock of that skew."""
+        return min(y + slope * (x - about_x) for x, y in zip(self.x, self.y, strict=True))
+
+
+@dataclass(slots=True)
+class Envelope:
+    """Hulls of the last stretches of one stream: a bounded number of bins of bounded size."""
+
+    bins: deque[tuple[int, LowerHull]] = field(default_factory=lambda: deque(maxlen=18))
+    """Number of the bin (arrival time divided by its length) and its hull, oldest first."""
+
+    def push(self, arrival_ns: int, x: int, y: int) -> None:
+        """Take in a packet: ``x`` its stamp, ``y`` arrival minus stamp; ns from any fixed zeros."""
+        number = arrival_ns // BIN_NS
+        if not self.bins or number > self.bins[-1][0]:
+            self.bins.append((number, LowerHull()))
+        self.bins[-1][1].push(x, y)
+
+    def level(self, slope: float, about_x: int, last: int = 2) -> float | None:
+        """The envelope at ``about_x`` by the last bins, None where nothing has come."""
+        hulls = [hull for _, hull in list(self.bins)[-last:]]
+        return min((hull.lowest(slope, about_x) for hull in hulls), default=None)

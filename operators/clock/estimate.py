@@ -1,0 +1,229 @@
+"""Clocks of one meeting's devices, from their stamps, their arrival, and what they heard and saw.
+
+Inside, every device has its own axis ``x``: its stamps minus its jumps minus a constant that brings it near
+the broker's time. Unknown is ``deviation(x) = x - true time``, piecewise linear, in milliseconds. All that is
+known of it is one system of equations, solved anew every ``EVERY_NS`` over the last three minutes; what is
+older stands as a prior. See docs/clocks.md for the equations.
+"""
+
+from collections.abc import Sequence
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from operators.clock.course import Jump, StreamCourse
+from operators.clock.cues import chirp_times
+from operators.clock.equations import Layout, Measured, equations
+from operators.clock.judge import Judge
+from operators.clock.solve import Solution, solve
+from operators.clock.sounds import WINDOW_S, Levels, level_db, phat_peak
+from operators.clock.tracked import (
+    KNOT_NS,
+    Claim,
+    DeviceKind,
+    EstimateSettings,
+    Finding,
+    Pair,
+    Prior,
+    Tracked,
+)
+
+Samples = npt.NDArray[np.float32]
+
+EVERY_NS: Final = 10_000_000_000
+_FIRST_NS: Final = 5_000_000_000
+_LISTEN_EVERY_NS: Final = 1_000_000_000
+_LISTEN_BEHIND_NS: Final = 1_600_000_000
+_MOST_LAG_S: Final = 0.08
+_KEPT_BINS: Final = 18
+_KEPT_JUMPS: Final = 8
+_THAW_NS: Final = 5_000_000_000
+_KEPT_PAIRS: Final = 2
+"""Measurements kept of each talker, microphone and bin of time."""
+
+
+class MeetingEstimator:
+    """Feeds on packets in each stream's own order; ``due`` says when a new estimate is there."""
+
+    def __init__(self, settings: EstimateSettings) -> None:
+        self.settings = settings
+        self.devices: dict[str, Tracked] = {}
+        self.base_ns: int | None = None
+        self._solved_ns = 0
+        self._listened_ns = 0
+        self._levels = Levels()
+        self._pairs: dict[tuple[str, str, int], list[Pair]] = {}
+        self._found: list[Finding] = []
+
+    # --- what comes in
+
+    def stamped(
+        self, device: str, stream: str, kind: DeviceKind, claim: Claim,
+        sequence: int, raw_ns: int, duration_ns: int, arrival_ns: int,
+    ) -> list[Jump]:  # fmt: skip
+        """A packet's stamp and arrival; jumps of the device's clock that are certain by now."""
+        tracked = self.devices.get(device)
+        if tracked is None or (kind == "sound" and tracked.kind == "picture"):
+            course = StreamCourse(sound=kind == "sound")
+            tracked = self.devices[device] = Tracked(device, kind, claim, course, stream)
+        if tracked.stream != stream:
+            return []
+        if self.base_ns is None:
+            self.base_ns = self._solved_ns = self._listened_ns = arrival_ns
+        fresh = tracked.course.last_sequence < 0
+        jumps = tracked.course.feed(sequence, raw_ns, duration_ns, arrival_ns)
+        if fresh:
+            tracked.first_x = tracked.course.last_x
+        for jump in jumps:
+            self._jumped(tracked, jump)
+        return jumps
+
+    def heard(self, device: str, raw_ns: int, samples: Samples, rate_hz: int) -> None:
+        """Mono sound of a block whose stamp has just gone through ``stamped``; full scale 1."""
+        tracked = self.devices[device]
+        if not tracked.course.doubtful:
+            course = tracked.course
+            tracked.ring.push(raw_ns - course.shift_ns - course.zero_ns, samples, rate_hz)
+
+    def seen(self, device: str, raw_ns: int, brightness: float) -> None:
+        """Mean brightness (0..1) of a picture whose stamp has gone through ``stamped``."""
+        tracked = self.devices.get(device)
+        if tracked is not None and not tracked.course.doubtful:
+            tracked.flashes.push(raw_ns - tracked.course.shift_ns - tracked.course.zero_ns, brightness)
+
+    def forget(self, device: str) -> None:
+        """What is said of the device's stamps has changed: begin with it anew."""
+        if self.devices.pop(device, None) is not None:
+            self._pairs = {key: kept for key, kept in self._pairs.items() if device not in key[:2]}
+
+    def advance(self, arrival_ns: int) -> bool:
+        """Time on the broker has come so far; whether a new estimate was made."""
+        if self.base_ns is None:
+            return False
+        if arrival_ns - self._listened_ns >= _LISTEN_EVERY_NS:
+            self._listened_ns = arrival_ns
+            self._listen(arrival_ns - _LISTEN_BEHIND_NS)
+        early = arrival_ns - self.base_ns < 3 * EVERY_NS
+        if arrival_ns - self._solved_ns >= (_FIRST_NS if early else EVERY_NS):
+            self._solved_ns = arrival_ns
+            self._solve()
+            return True
+        return False
+
+    def findings(self) -> list[Finding]:
+        """What was found out since the last call."""
+        found, self._found = self._found, []
+        return found
+
+    # --- sound
+
+    def _listen(self, near_ns: int) -> None:
+        """One window of all microphones: who speaks, how much later the others hear it, chirps."""
+        if self.base_ns is None:
+            return
+        windows: dict[str, tuple[int, Samples]] = {}
+        for tracked in self.devices.values():
+            if tracked.kind != "sound" or not tracked.ring.blocks:
+                continue
+            x_ns = near_ns + round(1e6 * self._expected(tracked, near_ns))
+            window = tracked.ring.window(x_ns)
+            if window is None:
+                continue
+            begin_ns, samples = x_ns + round(window[0]), window[1]
+            windows[tracked.name] = (begin_ns, samples)
+            for place in chirp_times(samples, tracked.ring.rate_hz):
+                tracked.chirps.add(begin_ns + round(place / tracked.ring.rate_hz * 1e9))
+        talker = self._levels.talker({name: level_db(samples) for name, (_, samples) in windows.items()})
+        if talker is None:
+            return
+        number = near_ns // EVERY_NS
+        rate_hz = self.devices[talker].ring.rate_hz
+        for name, (begin_ns, samples) in windows.items():
+            kept = self._pairs.get((talker, name, number), [])
+            if name == talker or self.devices[name].ring.rate_hz != rate_hz:
+                continue
+            if len(kept) >= _KEPT_PAIRS:
+                continue
+            own_ns, own = windows[talker]
+            peak = phat_peak(samples, own, rate_hz, _MOST_LAG_S)
+            if peak is not None:
+                middle = round(WINDOW_S * 5e8)
+                pair = Pair(own_ns + middle, begin_ns + middle + round(peak.lag_s * 1e9))
+                self._pairs.setdefault((talker, name, number), kept).append(pair)
+
+    def _expected(self, tracked: Tracked, near_ns: int) -> float:
+        """Deviation in ms, by the last solution or by arrival alone."""
+        if tracked.curve is not None and self.base_ns is not None:
+            return tracked.deviation_ms(near_ns, self.base_ns)
+        level = tracked.course.envelope.level(0.0, near_ns)
+        floor = self.settings.sound_floor_ms[0]
+        return floor - (level or 0) / 1e6
+
+    # --- solving
+
+    def _solve(self) -> None:
+        base_ns = self.base_ns
+        known = [t for t in self.devices.values() if t.course.envelope.bins]
+        if base_ns is None or not known:
+            return
+        self._forget_old(known, base_ns)
+        judge = Judge(self.settings, base_ns)
+        for tracked in known:
+            if not tracked.named:
+                tracked.believed = judge.rough(tracked)
+        for _ in range(4):
+            layout, solution = self._solved(known, base_ns)
+            changed = judge.new_routes(known, layout, solution)
+            doubted = judge.contradicting(known, layout, solution)
+            for tracked in doubted:
+                tracked.believed = False
+            if not doubted and not changed:
+                break
+        self._found += judge.named(known, layout, solution)
+        for tracked in known:
+            tracked.curve = layout.curve(tracked, solution)
+            knots, values, _ = tracked.curve
+            tracked.course.skew = float((values[-1] - values[-2]) / (knots[-1] - knots[-2]) * 1e-3)
+
+    def _solved(self, known: Sequence[Tracked], base_ns: int) -> tuple[Layout, Solution]:
+        layout, rows = equations(Measured(known, self._pairs, base_ns), self.settings)
+        return layout, solve(layout.count, rows)
+
+    def _forget_old(self, known: Sequence[Tracked], base_ns: int) -> None:
+        """Keep three minutes; what a curve was where they begin stands as a prior."""
+        newest = max(t.course.envelope.bins[-1][0] for t in known)
+        oldest = newest - _KEPT_BINS + 1
+        self._pairs = {key: kept for key, kept in self._pairs.items() if key[2] >= oldest}
+        knot = -(-(oldest * EVERY_NS - base_ns) // KNOT_NS)
+        for tracked in known:
+            bins = tracked.course.envelope.bins
+            while len(bins) > 1 and bins[0][0] < oldest:
+                bins.popleft()
+            if tracked.curve is None or (tracked.prior is not None and tracked.prior.knot >= knot):
+                continue
+            if tracked.first_x - base_ns >= knot * KNOT_NS:
+                continue
+            at = base_ns + knot * KNOT_NS
+            value, sigma = tracked.deviation_ms(at, base_ns), tracked.sigma_ms(at, base_ns)
+            slope = tracked.deviation_ms(at + KNOT_NS, base_ns) - value
+            # What follows the knot has had its say in the value: twice the uncertainty makes up for that.
+            tracked.prior = Prior(knot, value, 2.0 * sigma + 0.05, slope, 0.3)
+            tracked.first_x = at
+
+    def _jumped(self, tracked: Tracked, jump: Jump) -> None:
+        last = tracked.jumps[-1] if tracked.jumps else None
+        x = tracked.course.last_x
+        if last is not None and last[1].frozen and (jump.frozen or x - last[0] < _THAW_NS):
+            # A clock that stands still is one jump of growing size, its thaw included.
+            old = last[1]
+            unsure = max(old.uncertainty_ns, jump.uncertainty_ns)
+            merged = Jump(old.from_raw_ns, old.by_ns + jump.by_ns, unsure, jump.frozen)
+            tracked.jumps[-1] = (x, merged)
+        else:
+            tracked.jumps.append((x, jump))
+            del tracked.jumps[:-_KEPT_JUMPS]
+        if not tracked.named and (jump.frozen or abs(jump.by_ns) > 8_000_000):
+            tracked.named, tracked.believed = True, tracked.believed
+            what = "frozen" if jump.frozen else "step"
+            self._found.append(Finding(tracked.name, what, jump.by_ns / 1e6))
