@@ -79,7 +79,9 @@ class PictureSource:
             try:
                 payload, width, height = self._picture(path)
             except InputError as error:
-                note(f"{path.name}: {error.what}" if count > 1 else error.what)
+                if count == 1:
+                    raise
+                note(f"{path.name}: {error.what}")
                 continue
             readable += 1
             for at_ns in range(start_ns, max(end_ns, start_ns + 1), _REPEAT_NS):
@@ -88,9 +90,7 @@ class PictureSource:
                     at_ns, length_ns, Codec.JPEG, payload, 0, width, height, key_frame=True
                 )  # fmt: skip
         if not readable:
-            raise InputError(
-                self.paths[0].parent if count > 1 else self.paths[0], "none of its pictures can be read"
-            )
+            raise InputError(self.paths[0].parent, "none of its pictures can be read")
 
     def _picture(self, path: Path) -> tuple[bytes, int, int]:
         """JPEG file, width and height; the size is checked before the pixels are unpacked."""

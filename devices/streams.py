@@ -12,7 +12,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, Literal, Protocol
 
-import av
 from pydantic import ValidationError
 
 from contracts.messages import EndOfStream, OcrMessage, TranscriptMessage, TranscriptWord
@@ -143,10 +142,9 @@ class Stream:
                 sequence += 1
                 end_ns = max(end_ns, self.start_ns + piece.offset_ns + piece.duration_ns)
         except InputError as error:
-            self._note(error.what)
-        except (av.FFmpegError, OSError, ValueError) as error:
             # One file that a codec gives up on must not take the room with it.
-            self._note(f"cannot be read beyond {(end_ns - self.start_ns) / 1e9:.1f} s: {error}")
+            where = f"cannot be read beyond {(end_ns - self.start_ns) / 1e9:.1f} s: " if sequence else ""
+            self._note(where + error.what)
         yield EndOfStream(
             meeting_id=self.meeting_id, device_id=self.device_id, stream_epoch=self.stream_epoch,
             sequence=sequence, clock_kind=self.clock_kind, timestamp_ns=end_ns,

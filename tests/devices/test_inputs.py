@@ -278,7 +278,9 @@ class Failing:
 
 
 def test_a_codec_that_gives_up_ends_its_own_stream_only(tmp_path: Path) -> None:
-    stream = Stream("m", "cam", Modality.VIDEO, Failing(ValueError("no more")), tmp_path / "cam.mp4")
+    stream = Stream(
+        "m", "cam", Modality.VIDEO, Failing(InputError("cam.mp4", "no more")), tmp_path / "cam.mp4"
+    )
     sound = open_inputs([wav(tmp_path / "a.wav")]).streams[0]
     sent = [(source.name, message) for source, message in merged([stream, sound])]
     ends = {name: message for name, message in sent if isinstance(message, EndOfStream)}

@@ -18,7 +18,7 @@ from contracts.packet import Codec, Modality, Packet, decode, encode
 from devices.inputs import InputSettings, open_inputs
 from devices.media import AudioCodecName, SoundSettings, probe
 from devices.pictures import PictureSource, is_picture_folder
-from devices.streams import InputError, MediaPiece, StreamMessage
+from devices.streams import InputError, MediaPiece, Source, StreamMessage
 from devices.video import VideoSettings
 
 Floats = npt.NDArray[np.float32]
@@ -417,7 +417,7 @@ def draw(path: Path, level: int, size: tuple[int, int] = (640, 360)) -> None:
     assert cv2.imwrite(str(path), np.full((size[1], size[0], 3), level, np.uint8))
 
 
-def slide_changes(source: PictureSource, notes: list[str]) -> list[tuple[float, int]]:
+def slide_changes(source: Source, notes: list[str]) -> list[tuple[float, int]]:
     """Second and brightness of each slide that comes up."""
     changes: list[tuple[float, int]] = []
     for piece in source.pieces(notes.append):
@@ -457,7 +457,6 @@ def test_slides_without_times_share_the_meeting_by_number(tmp_path: Path) -> Non
     soundfile.write(sound, tone(6.0, 16_000), 16_000)
     room = open_inputs([sound, folder])
     source = room.streams[1].source
-    assert isinstance(source, PictureSource)
     assert slide_changes(source, []) == [(0.0, 10), (2.0, 20), (4.0, 100)]
     assert [str(p) for p in room.problems] == [
         "deck: its slides carry no times; they are taken to have been shown for equally long"
