@@ -18,6 +18,7 @@ from .minutes import (
     ItemEvent,
     ItemWithdrawn,
     MeetingFinal,
+    MinutesPurged,
     MinutesState,
     Section,
     SummaryChanged,
@@ -75,6 +76,8 @@ class Meeting:
     """By item id; None where withdrawn."""
     summary_at: tuple[int, tuple[SummarySentence, ...]] = (0, ())
     final_at: tuple[int, MeetingFinal | None] = (0, None)
+    purged: bool = False
+    """All of it is to be forgotten; items and summary are gone, and nothing comes back."""
     document: MinutesState | None = None
     """The newest document, for what events do not carry: title, attendees, gaps, notices."""
 
@@ -134,7 +137,9 @@ class MinutesFold:
         """Take over a document; ``known`` where it is no newer than what stands."""
         meeting = self._meeting(state.meeting_id, state.generation)
         base = state.revision
-        if meeting is None or (meeting.document is not None and base <= meeting.document.revision):
+        if meeting is None or meeting.purged:
+            return "known"
+        if meeting.document is not None and base <= meeting.document.revision:
             return "known"
         later = {key: entry for key, entry in meeting.items.items() if entry[0] > base}
         meeting.items = {
@@ -159,7 +164,12 @@ class MinutesFold:
             return "known"
         meeting.ahead.add(revision)
         meeting.complete(meeting.complete_to)
-        if isinstance(event, ItemEvent):
+        if isinstance(event, MinutesPurged):
+            meeting.purged, meeting.items, meeting.document = True, {}, None
+            meeting.summary_at, meeting.final_at = (revision, ()), (0, None)
+        elif meeting.purged:
+            pass  # What comes late of a purged meeting only completes the numbers.
+        elif isinstance(event, ItemEvent):
             self._place(meeting, revision, event.item.id, Placed(event.section, event.item))
         elif isinstance(event, ItemWithdrawn):
             self._place(meeting, revision, event.item_id, None)

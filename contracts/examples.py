@@ -285,6 +285,7 @@ def _minutes() -> list[Message]:
             review=state.review, notices=state.notices,
             document_sha256=hashlib.sha256(state.to_bytes()).hexdigest(),
         ),
+        mi.MinutesPurged(**step, revision=6, stage="final"),
         state,
         mi.MinutesDocument(
             **body, slides=(mi.SlideShown(start_s=4.0, end_s=60.0, text=_LINE.text),),

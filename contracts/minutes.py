@@ -225,7 +225,13 @@ class MeetingFinal(Event):
     """As in the document."""
 
 
-AnyEvent = ItemAdded | ItemChanged | ItemWithdrawn | SummaryChanged | MeetingFinal
+class MinutesPurged(Event):
+    """The meeting was purged: whoever holds a copy of its minutes deletes it. Nothing follows."""
+
+    type: Literal["purged"] = "purged"
+
+
+AnyEvent = ItemAdded | ItemChanged | ItemWithdrawn | SummaryChanged | MeetingFinal | MinutesPurged
 MinutesEvent = Annotated[AnyEvent, Field(discriminator="type")]
 MINUTES_EVENT: TypeAdapter[AnyEvent] = TypeAdapter(MinutesEvent)
 

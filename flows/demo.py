@@ -14,6 +14,7 @@ from typing import Final
 from rich.console import Console
 
 from contracts.topics import MINUTES, STATE, TIMELINE, Topic
+from operators.deliver.keys import KeyStore
 
 from .brokers import guarded_command
 from .build import product_versions
@@ -103,7 +104,7 @@ def _play(installation: Installation, out: Path, speed: str, console: Console) -
     try:
         run_view(
             LiveView(MEETING), seen.poll, console, stop=stop, until_final=True,
-            last_lines=lambda: () if failed.is_set() else _last_lines(seen, truth, out, speed),
+            last_lines=lambda: () if failed.is_set() else _last_lines(seen, truth, out, speed, installation),
         )  # fmt: skip
     finally:
         publisher.kill()
@@ -115,14 +116,16 @@ def _play(installation: Installation, out: Path, speed: str, console: Console) -
         raise InstallationError(f"the publisher ended: {said[-1] if said else 'it said nothing'}")
 
 
-def _last_lines(seen: _Seen, truth: dict[str, object], out: Path, speed: str) -> list[str]:
+def _last_lines(
+    seen: _Seen, truth: dict[str, object], out: Path, speed: str, installation: Installation
+) -> list[str]:
     """Write the files, made from the log alone, and say what was measured."""
-    minutes = MinutesOfLog(product_versions())
+    minutes = MinutesOfLog(product_versions(), KeyStore(installation.keys))
     written = [m for value in list(seen.log) for m in minutes.read(value)]
     document = minutes.document()
     if document is None:
         raise InstallationError("the log has no end of the meeting")
-    write_minutes(document, out, date=minutes.date, timeline=seen.log)
+    write_minutes(document, out, date=minutes.date, timeline=seen.log, audit=minutes.audit)
     states = [m.value for m in written if m.topic is STATE]
     same = bool(states) and states[-1] == seen.state
     events = sum(m.topic is MINUTES for m in written)

@@ -13,7 +13,7 @@ from typing import Final
 from contracts.minutes import MinutesDocument, Versions
 from contracts.packet import Modality, Packet, encode
 from contracts.timeline import TIMELINE_RECORD
-from contracts.topics import AUDIO, CONTROL, OCR, TIMELINE, TRANSCRIPT, VIDEO, Topic, TopicNames
+from contracts.topics import AUDIO, AUDIT, CONTROL, OCR, TIMELINE, TRANSCRIPT, VIDEO, Topic, TopicNames
 from devices.inputs import Room
 from devices.streams import StreamMessage, merged
 from models.voice_activity import VoiceActivity
@@ -23,6 +23,7 @@ from operators.broker.journal import NoJournal
 from operators.broker.sink import Outgoing
 from operators.broker.source import Received
 from operators.clock import Clock, ClockSettings
+from operators.deliver.keys import Keys, OpenKeys
 from operators.deliver.step import Deliver, judge
 from operators.draft import Drafting
 from operators.ingest import Ingest, IngestSettings
@@ -125,12 +126,15 @@ def perceive_room(
 class MinutesOfLog:
     """The second flow over one meeting's log, record by record."""
 
-    def __init__(self, versions: Versions) -> None:
+    def __init__(self, versions: Versions, keys: Keys | None = None) -> None:
+        """``keys``: what the audit is sealed with; by default a key that is no secret (``OpenKeys``)."""
         self._align = Align(AlignSettings())
         self._drafting = Drafting(RuleEngine())
         self._verifier = Verifier()
-        self._deliver = Deliver(versions)
+        self._deliver = Deliver(versions, keys or OpenKeys())
         self._ended: Ended | None = None
+        self.audit: list[bytes] = []
+        """Sealed audit entries so far."""
 
     def read(self, value: bytes) -> list[Outgoing]:
         """Minutes events that the next record of the log brings about."""
@@ -140,6 +144,7 @@ class MinutesOfLog:
                 self._ended = change
             for drafted in self._drafting.on_batch([change]):
                 out += self._deliver.on_batch([judge(self._verifier, drafted)])
+        self.audit += [message.value for message in out if message.topic is AUDIT]
         return out
 
     @property
@@ -148,12 +153,15 @@ class MinutesOfLog:
         return None if self._ended is None else self._ended.setting.context.date
 
     def document(self) -> MinutesDocument | None:
-        """The minutes with transcript and slides; None as long as the log has no end."""
+        """The minutes with transcript and slides; None as long as the log has no end, or of a purged meeting."""
         if self._ended is None:
             return None
         ended = self._ended
+        ledger = self._deliver.ledger(ended.meeting_id)
+        if ledger is None:
+            return None
         slides = [Stretch(s.start_ns, s.end_ns, s.text, s.device) for s in ended.slides]
-        return self._deliver.ledger(ended.meeting_id).document(ended.spoken, slides, ended.setting.start_ns)
+        return ledger.document(ended.spoken, slides, ended.setting.start_ns)
 
 
 def log_values(messages: Iterable[Outgoing]) -> Iterator[bytes]:

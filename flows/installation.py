@@ -131,6 +131,7 @@ class Installation:
             "MINUTED_BOOTSTRAP_SERVERS": self.broker.bootstrap,
             "MINUTED_SHARDS": str(self.names.shards),
             "MINUTED_STATE_DIR": str(self.directory / "state"),
+            "MINUTED_KEYS": str(self.directory / "keys"),
             "PYTHONPATH": str(ROOT),
             "PYTHONUNBUFFERED": "1",
             # Recognition has threads of its own; those of numeric libraries would only get in their way.
@@ -140,6 +141,11 @@ class Installation:
             environment["MINUTED_FETCH_WAIT_MAX_MS"] = str(wait)
         self.environment = environment | dict(settings or {})
         self.flows = {name: FlowProcess(name, self.directory, self.environment, arguments) for name in flows}
+
+    @property
+    def keys(self) -> Path:
+        """Folder with the keys of meetings."""
+        return self.directory / "keys"
 
     @property
     def link(self) -> BrokerLink:

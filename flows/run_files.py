@@ -42,7 +42,7 @@ def run_files(room: Room, out: Path, *, speed: Speed, settings: Settings) -> Min
     document = minutes.document()
     if document is None:
         raise InputError(room.timeline or out, "the log has no end of the meeting; it was cut off")
-    write_minutes(document, out, date=minutes.date)
+    write_minutes(document, out, date=minutes.date, audit=minutes.audit)
     if room.timeline is not None and room.timeline.resolve() != (out / "timeline.jsonl").resolve():
         (out / "timeline.jsonl").write_bytes(room.timeline.read_bytes())
     return document

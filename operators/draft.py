@@ -12,8 +12,8 @@ from urllib.parse import quote
 
 from bytewax.operators import KeyedStream
 
-from contracts.messages import Correction
-from contracts.minutes import Stage
+from contracts.messages import Correction, NameCorrected
+from contracts.minutes import Evidence, Stage
 from operators.align.grid import (
     Aligned,
     Corrected,
@@ -32,7 +32,8 @@ from operators.shard import by_shard
 from operators.store import StepStore, Stores
 from operators.understand.engine import RuleEngine
 from operators.understand.state import State
-from operators.understand.types import DraftItem, Spoken, SummarySentence
+from operators.understand.types import DraftItem, Quote, Spoken, SummarySentence
+from operators.verify.evidence import speech_evidence
 from operators.verify.types import Draft, Stretch
 
 _MEETING: Final = b"meeting/"
@@ -48,6 +49,7 @@ _PLAIN: Final = (
     "summary_until_ns",
     "gaps",
     "notices",
+    "ended",
 )
 _EPOCH_NS: Final = 365 * 86_400 * 10**9
 """Starts before 1971 are file zeros, not dates."""
@@ -55,10 +57,12 @@ _EPOCH_NS: Final = 365 * 86_400 * 10**9
 
 @dataclass(frozen=True, slots=True)
 class Decided:
-    """What a person decided about an item, for the ledger."""
+    """What a person decided, for the ledger, with the words that an added item rests on."""
 
     meeting_id: str
-    correction: Correction
+    said: Correction | NameCorrected
+    evidence: tuple[Evidence, ...] = ()
+    first_ns: int = 0
 
 
 Drafted = Draft | Decided | Purged | Traced | Outgoing
@@ -83,6 +87,7 @@ class MeetingDrafts:
     summary_until_ns: int | None = None
     gaps: tuple[Stretch, ...] = ()
     notices: tuple[str, ...] = ()
+    ended: bool = False
     changed: set[str] = field(default_factory=set)
 
     def feed(self, change: Aligned) -> list[Drafted]:
@@ -100,9 +105,22 @@ class MeetingDrafts:
             case Ended():
                 return [self._ended(change)]
             case Corrected():
-                return [Decided(self.meeting_id, change.correction)]
+                return self._decided(change)
             case Purged() | Traced():
                 return [change]
+
+    def _decided(self, change: Corrected) -> list[Drafted]:
+        said = change.said
+        if isinstance(said, NameCorrected):
+            told: list[Drafted] = [Decided(self.meeting_id, said)]
+            # At the end of the meeting everything is read again anyway.
+            return told if self.ended else [*told, self._draft("provisional", change.setting)]
+        named = (self.spoken[i] for i in dict.fromkeys(said.utterances) if i in self.spoken)
+        spoken = sorted((s for s in named if s.text.strip()), key=lambda s: (s.start_ns, s.id))
+        quotes = [Quote(s.id, 0, len(s.text)) for s in spoken]
+        evidence = tuple(speech_evidence(q, self.spoken, change.setting.start_ns) for q in quotes)
+        first_ns = spoken[0].start_ns if spoken else change.setting.start_ns
+        return [Decided(self.meeting_id, said, evidence, first_ns)]
 
     def _heard(self, heard: Heard) -> list[Drafted]:
         spoken = heard.spoken
@@ -140,6 +158,7 @@ class MeetingDrafts:
 
     def _ended(self, ended: Ended) -> Draft:
         """The whole meeting, read in order under the setting that holds at its end."""
+        self.ended = True
         known = len(self.settled)
         read = list(ended.spoken[:known])
         fits = not self.mixed and [self.spoken.get(i) for i in self.settled] == read

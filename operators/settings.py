@@ -57,6 +57,14 @@ class Settings(BaseSettings):
     state_sync: bool = Field(
         False, description="force state to the disk at each snapshot: survives power loss, costs time"
     )
+    keys: Path = Field(
+        Path(".minuted/keys"),
+        description="where the keys of meetings are kept, which seal their audit entries",
+    )
+    master_key_file: Path | None = Field(
+        None,
+        description="file with a master key (32 bytes, or 64 hexadecimal digits) that wraps the keys of meetings",
+    )
     speech_model: str = Field(
         "", description="faster-whisper model by folder or name; empty for the bundled tiny.en"
     )

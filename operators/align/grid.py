@@ -17,6 +17,7 @@ from contracts.messages import (
     Correction,
     MeetingPurged,
     MeetingStarted,
+    NameCorrected,
 )
 from contracts.timeline import (
     AnyRecord,
@@ -124,11 +125,11 @@ class Ended:
 
 @dataclass(frozen=True, slots=True)
 class Corrected:
-    """A person decided something about an item."""
+    """A person decided something about an item, or how a name is spelt."""
 
     meeting_id: str
     setting: Setting
-    correction: Correction
+    said: Correction | NameCorrected
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,6 +185,7 @@ class MeetingAligner:
     attendees: dict[str, AttendeeInfo] = field(default_factory=dict)
     agenda: tuple[str, ...] = ()
     key_topics: tuple[str, ...] = ()
+    names: dict[str, NameCorrected] = field(default_factory=dict)
     setting: Setting | None = None
     streams: dict[str, _Stream] = field(default_factory=dict)
     clocks: dict[str, list[ClockRecord]] = field(default_factory=dict)
@@ -251,6 +253,10 @@ class MeetingAligner:
                 pass
             case AgendaChanged():
                 self.agenda, self.key_topics = control.agenda, control.key_topics
+            case NameCorrected():
+                self.names[control.name], self.setting = control, None
+                renamed: list[Aligned] = [Corrected(self.meeting_id, self._setting(), control)]
+                return [*renamed, self._final()] if self.ended is not None else renamed
             case Correction():
                 corrected: list[Aligned] = [Corrected(self.meeting_id, self._setting(), control)]
                 return [*corrected, self._final()] if self.ended is not None else corrected
@@ -450,18 +456,28 @@ class MeetingAligner:
             ),
         )  # fmt: skip
 
+    def _heard_as(self, name: str) -> tuple[str, ...]:
+        """What a person said to mean this attendee."""
+        known = self.names.get(name)
+        return known.heard if known is not None else ()
+
     def _setting(self, first_ns: int | None = None) -> Setting:
         if self.start_ns is None and first_ns is not None:
             self.start_ns, self.setting = first_ns, None
         if self.setting is None:
             started = self.started
-            people = tuple(Attendee(a.name, a.speaker, a.role) for a in self.attendees.values())
+            people = tuple(
+                Attendee(a.name, a.speaker, a.role, aliases=self._heard_as(a.name))
+                for a in self.attendees.values()
+            )
+            names = tuple((heard, known.name) for known in self.names.values() for heard in known.heard)
             context = MeetingContext(
                 started.title if started else None,
                 started.date if started else None,
                 people,
                 self.agenda,
                 self.key_topics,
+                names,
             )
             self.setting = Setting(context, self.start_ns or 0, started.tai_utc_offset_s if started else 37)
         return self.setting

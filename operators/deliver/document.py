@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import datetime as dt
+import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, TypedDict
 
+from contracts.audit import AuditHead
 from contracts.messages import Correction
 from contracts.minutes import (
     ActionItem,
     Attendee,
+    Evidence,
     Gap,
     Item,
     MinutesDocument,
@@ -77,7 +80,7 @@ def _attendees(draft: Draft) -> tuple[Attendee, ...]:
     return (*listed, *(Attendee(name=s, speaker=s, external=False) for s in heard))
 
 
-_SHOWN: Final[Mapping[str, Verdict]] = {"pass": "pass", "repaired": "repaired"}
+_SHOWN: Final[Mapping[str, Verdict]] = {"pass": "pass", "repaired": "repaired", "fallback": "fallback"}
 
 
 def item_of(verified: VerifiedItem) -> ActionItem | Item:
@@ -101,9 +104,34 @@ def corrected(item: ActionItem | Item, correction: Correction) -> ActionItem | I
     if correction.action == "change":
         changes |= {"text": plain(correction.text)} if correction.text is not None else {}
         if isinstance(item, ActionItem):
-            changes |= {"owner": plain(correction.owner)} if correction.owner is not None else {}
-            changes |= {"due": correction.due} if correction.due is not None else {}
+            changes |= _assigned(correction)
     return item.model_copy(update=changes)
+
+
+def _assigned(correction: Correction) -> dict[str, object]:
+    """Owner and due date as a person sets or clears them; the words of a date that holds no longer go too."""
+    changes: dict[str, object] = {"owner": plain(correction.owner)} if correction.owner is not None else {}
+    changes |= {"due": correction.due} if correction.due is not None else {}
+    changes |= {"owner": None} if "owner" in correction.clear else {}
+    return changes | ({"due": None, "due_text": None} if "due" in correction.clear else {})
+
+
+def added(correction: Correction, evidence: tuple[Evidence, ...]) -> ActionItem | Item:
+    """The item that a person says was missed."""
+    item = Item(
+        id=correction.item_id, text=plain(correction.text or ""), confidence=1.0, origin="person", verdict="pass",
+        evidence=evidence,
+    )  # fmt: skip
+    if correction.section != "action_items":
+        return item
+    fields = {name: getattr(item, name) for name in Item.model_fields}
+    bare = ActionItem(**fields, owner=None, due=None, due_text=None)
+    return bare.model_copy(update=_assigned(correction))
+
+
+def item_sha256(item: ActionItem | Item) -> str:
+    """What identifies an item as it reads now."""
+    return hashlib.sha256(item.to_bytes()).hexdigest()
 
 
 class Identity(TypedDict):
@@ -121,6 +149,7 @@ def folded(
     summary: tuple[SummarySentence, ...],
     waiting: int,
     versions: Versions,
+    audit: AuditHead | None = None,
 ) -> MinutesState:
     """The minutes without transcript and slides; items by the start of their first evidence, then by id."""
     sections: dict[Section, list[ActionItem | Item]] = {name: [] for name in SECTIONS}
@@ -146,6 +175,7 @@ def folded(
         notices=setting.notices,
         review=Review(waiting=waiting),
         versions=versions,
+        audit=audit,
     )
 
 

@@ -9,83 +9,56 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
-from typing import Final, Literal
+from dataclasses import replace
+from typing import Any, Final, Literal
 
-from contracts.messages import Correction
+from contracts.messages import Correction, NameCorrected
 from contracts.minutes import (
     ActionItem,
     AnyEvent,
     AuditEntry,
+    Evidence,
     Item,
     ItemAdded,
     ItemChanged,
     ItemWithdrawn,
     MeetingFinal,
     MinutesDocument,
+    MinutesPurged,
     MinutesState,
-    Origin,
-    ReviewRequest,
     Section,
     Stage,
     SummaryChanged,
     SummarySentence,
     Versions,
 )
-from contracts.topics import AUDIT, MINUTES, REVIEW, STATE
+from contracts.topics import MINUTES, STATE
 from operators.broker.sink import Outgoing
+from operators.deliver.cases import Case, Offered
 from operators.deliver.document import (
     SECTIONS,
     Identity,
     Setting,
+    added,
     corrected,
     document_of,
     folded,
     item_of,
+    item_sha256,
     setting_of,
 )
+from operators.deliver.entry import ABSENT, NEVER_NS, Entry, Published
+from operators.deliver.keys import MeetingKey
+from operators.deliver.trail import AuditTrail
 from operators.plain_text import plain
 from operators.understand.types import Spoken
 from operators.verify.types import Draft, Stretch, Verified, VerifiedItem
 
-_NEVER_NS: Final = -(2**63)
-_ABSENT: Final = b""
-AuditVerdict = Literal["pass", "repaired", "fallback", "review", "withheld", "withdrawn", "person"]
-
-
-@dataclass(frozen=True, slots=True)
-class _Published:
-    """An item as consumers have it. ``value`` are its canonical bytes, ``first_ns`` its place."""
-
-    section: Section
-    value: bytes
-    first_ns: int
-
-    @property
-    def item(self) -> ActionItem | Item:
-        kind = ActionItem if self.section == "action_items" else Item
-        return kind.model_validate_json(self.value)
-
-
-@dataclass(frozen=True, slots=True)
-class _Entry:
-    """All that is remembered of one item id.
-
-    ``heard`` is the digest of what the provisional stage last said of it and ``heard_ns`` how far that
-    stage had read when it said something new: a settled draft that has read less must not overrule it.
-    ``applied`` is the digest of what was last acted upon, so that what has not changed costs nothing.
-    ``ruled`` is the item as a person left it, and ``rejected`` says that it must not be published.
-    """
-
-    published: _Published | None = None
-    heard: bytes = _ABSENT
-    heard_ns: int = _NEVER_NS
-    applied: bytes = _ABSENT
-    audited: bytes = _ABSENT
-    asked: tuple[str, ...] = ()
-    doubts: tuple[str, ...] = ()
-    ruled: _Published | None = None
-    rejected: bool = False
+_LISTED: Final = 1_000
+"""Longest list of checks, rules or reasons in one message."""
+AuditVerdict = Literal[
+    "pass", "repaired", "fallback", "review", "withheld", "withdrawn", "person", "void", "rules", "purged"
+]
 
 
 def _digest(value: object) -> bytes:
@@ -96,29 +69,46 @@ class _EventIdentity(Identity):
     """Fields that every event begins with."""
 
     stage: Stage
+    passed: tuple[str, ...]
+    assertions: str | None
 
 
 class MeetingLedger:
     """The published minutes of one meeting. Picklable; grows with the items, not with the meeting.
 
     Driven by one caller: :meth:`apply` for each verified draft and :meth:`correct` for each correction,
-    in the order of the log.
+    in the order of the log. The key of the audit trail is no part of the state: :meth:`unlock` after loading.
     """
 
-    def __init__(self, meeting_id: str, versions: Versions, generation: int = 0) -> None:
+    def __init__(
+        self, meeting_id: str, versions: Versions, key: MeetingKey | None = None, generation: int = 0
+    ) -> None:
         self.meeting_id = meeting_id
         self.generation = generation
         self.versions = versions
         self.revision = 0
         self.stage: Stage = "provisional"
-        self._audit_sequence = 0
-        self._entries: dict[str, _Entry] = {}
+        self._trail = AuditTrail(meeting_id, generation, key=key)
+        self._entries: dict[str, Entry] = {}
+        self._answered: dict[str, bytes] = {}
         self._summary: tuple[SummarySentence, ...] = ()
-        self._summary_audited: bytes = _ABSENT
+        self._summary_audited: bytes = ABSENT
         self._setting = Setting()
         self._state_revision = 0
-        self._final_digest: bytes = _ABSENT
+        self._final_digest: bytes = ABSENT
         self._final_revision = 0
+
+    def __getstate__(self) -> dict[str, Any]:
+        return self.__dict__ | {"_trail": self._trail.without_key()}
+
+    @property
+    def locked(self) -> bool:
+        """Whether the key of the audit trail has to be handed over."""
+        return self._trail.key is None
+
+    def unlock(self, key: MeetingKey) -> None:
+        """Hand over the key of the audit trail."""
+        self._trail.key = key
 
     # What comes in
 
@@ -142,35 +132,95 @@ class MeetingLedger:
             out += self._final_messages()
         return out
 
-    def correct(self, correction: Correction) -> list[Outgoing]:
-        """Apply what a person decided about an item; it stands against all later drafts.
+    def correct(
+        self, said: Correction | NameCorrected, evidence: tuple[Evidence, ...] = (), first_ns: int = NEVER_NS
+    ) -> list[Outgoing]:
+        """Apply what a person decided; it stands against all later drafts.
 
-        Void, and handed back for review, where the item is unknown or no longer reads as expected.
+        Void, and reported, where the item is unknown or no longer the one that was looked at.
+
+        Args:
+            evidence: what an added item rests on, and ``first_ns`` where that begins on the timeline.
         """
-        entry = self._entries.get(correction.item_id, _Entry())
-        current = entry.published or entry.ruled
-        if current is None:
+        digest = _digest(said.model_dump_json())
+        subject = f"{said.type}/{said.subject}"
+        if self._answered.get(subject) == digest:
             return []
-        item, by = current.item, plain(correction.by)
-        if correction.expected_text is not None and correction.expected_text != item.text:
-            reason = f"correction {correction.correction_id} by {by} does not fit: the item reads otherwise"
-            if reason in entry.asked:
-                return []
-            self._entries[correction.item_id] = replace(entry, asked=(*entry.asked, reason))
-            return [self._review_message(current.section, item, reason, withheld=False)]
-        ruled = replace(current, value=corrected(item, correction).to_bytes())
-        rejected = correction.action == "reject"
-        self._entries[correction.item_id] = replace(entry, ruled=ruled, rejected=rejected, doubts=())
-        out = self._publish(correction.item_id, None if rejected else ruled, f"rejected by {by}")
-        out.append(
-            self._audit_message(
-                correction.item_id, current.section, "person",
-                {"person_agrees": correction.action == "accept"}, (f"{correction.action} by {by}",), "person",
-            )
-        )  # fmt: skip
+        self._answered[subject] = digest
+        if isinstance(said, NameCorrected):
+            means = f"{', '.join(plain(h) for h in said.heard)} means {plain(said.name)}"
+            out = [self._audit("names", "meeting", "person", actions=(means,), by=plain(said.by))]
+        elif (void := self._void(said, evidence)) is not None:
+            out = self._refuse(said, void)
+        else:
+            out = self._rule(said, evidence, first_ns)
         if self.stage == "final":
             out += self._final_messages()
         return out
+
+    def _void(self, said: Correction, evidence: tuple[Evidence, ...]) -> str | None:
+        """Why a correction cannot be applied; None where it can."""
+        entry = self._entries.get(said.item_id)
+        if said.action == "add":
+            if entry is not None:
+                return "an item of this id is there"
+            return None if evidence else "nothing was said that it could rest on"
+        if entry is None or entry.offered is None:
+            return "there is no such item"
+        item = entry.offered.item
+        if said.expected_text is not None and said.expected_text != item.text:
+            return "the item reads otherwise"
+        if said.expected_sha256 is not None and said.expected_sha256 != item_sha256(item):
+            return "the item has changed"
+        if said.action != "reject" and not item.evidence:
+            return "the item has no evidence"
+        return None
+
+    def _refuse(self, said: Correction, why: str) -> list[Outgoing]:
+        """Report a correction that was not applied: in the audit, and as a case where there is an item."""
+        reason = f"correction {plain(said.correction_id)} by {plain(said.by)} does not fit: {why}"
+        entry = self._entries.get(said.item_id)
+        out: list[Outgoing] = []
+        section: Section | Literal["meeting"] = "meeting"
+        if entry is not None and entry.offered is not None:
+            section = entry.offered.section
+            out = self._ask(said.item_id, replace(entry.case, objections=(*entry.case.objections, reason)))
+        told = self._audit(
+            said.item_id, section, "void", actions=(f"{said.action} not applied",), reasons=(reason,),
+            by=plain(said.by), correction_id=plain(said.correction_id),
+        )  # fmt: skip
+        return [*out, told]
+
+    def _rule(self, said: Correction, evidence: tuple[Evidence, ...], first_ns: int) -> list[Outgoing]:
+        by = plain(said.by)
+        entry = self._entries.get(said.item_id, Entry())
+        if said.action == "add":
+            ruled = Published(said.section or "decisions", added(said, evidence).to_bytes(), first_ns)
+        else:
+            before = entry.offered
+            if before is None:
+                raise RuntimeError("only what is known can be ruled on")
+            ruled = replace(before, value=corrected(before.item, said).to_bytes(), passed=())
+        rejected = said.action == "reject"
+        self._entries[said.item_id] = replace(
+            entry, ruled=ruled, offered=ruled, rejected=rejected, known=True
+        )
+        out = self._publish(said.item_id, None if rejected else ruled, f"rejected by {by}")
+        told = self._audit(
+            said.item_id, ruled.section, "person", checks={"person_agrees": said.action == "accept"},
+            actions=(f"{said.action} by {by}",), item=ruled.item, by=by, correction_id=plain(said.correction_id),
+        )  # fmt: skip
+        return [*out, told, *self._ask(said.item_id, entry.case.answered())]
+
+    def purge(self) -> list[Outgoing]:
+        """Everything of the meeting is to go: close its cases, its minutes and its audit trail."""
+        out: list[Outgoing] = []
+        for item_id in sorted(self._entries):
+            out += self._ask(item_id, self._entries[item_id].case.answered())
+        out.append(self._event(MinutesPurged(**self._next())))
+        out.append(self._audit("meeting", "meeting", "purged", closing=True))
+        gone = self.state()
+        return [*out, Outgoing(STATE, gone.key, b"", "minutes_state", self._identity("state"))]
 
     # What is published
 
@@ -185,9 +235,15 @@ class MeetingLedger:
                 if entry.published
             ],
             self._summary,
-            sum(1 for entry in self._entries.values() if entry.doubts),
+            self.waiting,
             self.versions,
+            self._trail.head,
         )
+
+    @property
+    def waiting(self) -> int:
+        """Cases that wait for a person."""
+        return sum(1 for entry in self._entries.values() if entry.case.reasons)
 
     def document(
         self, utterances: Iterable[Spoken], slides: Iterable[Stretch], zero_ns: int
@@ -204,7 +260,7 @@ class MeetingLedger:
             if item_id in items:
                 return items[item_id].first_ns, item_id
             published = self._entries[item_id].published
-            return (published.first_ns if published else _NEVER_NS), item_id
+            return (published.first_ns if published else NEVER_NS), item_id
 
         return sorted({*items, *self._entries}, key=place)
 
@@ -219,41 +275,41 @@ class MeetingLedger:
             return True
         if draft.stage == "settled":
             return entry is None or entry.heard_ns <= draft.until_ns
-        digest = item.digest if item is not None else _ABSENT
-        if digest == (entry.heard if entry else _ABSENT):
+        digest = item.digest if item is not None else ABSENT
+        if digest == (entry.heard if entry else ABSENT):
             return False
-        self._entries[item_id] = replace(entry or _Entry(), heard=digest, heard_ns=draft.until_ns)
+        self._entries[item_id] = replace(entry or Entry(), heard=digest, heard_ns=draft.until_ns)
         return True
 
     def _update(self, item_id: str, item: VerifiedItem | None) -> list[Outgoing]:
-        entry = self._entries.get(item_id, _Entry())
-        digest = item.digest if item is not None else _ABSENT
+        entry = self._entries.get(item_id, Entry())
+        digest = item.digest if item is not None else ABSENT
         if entry.ruled is not None or digest == entry.applied:
             return []
         self._entries[item_id] = replace(entry, applied=digest)
         if item is None:
             return self._drop(item_id, "nothing that was said bears it any longer")
-        out: list[Outgoing] = []
-        if item.verdict in ("withdrawn", "withheld"):
-            why = "taken back in the meeting" if item.verdict == "withdrawn" else "; ".join(item.doubts)
-            out += self._publish(item_id, None, why)
-        else:
-            out += self._publish(
-                item_id, _Published(item.section, item_of(item).to_bytes(), item.first_ns), ""
-            )
-        return out + self._audit(item, was_known=entry.audited != _ABSENT or entry.published is not None)
+        offered = Published(item.section, item_of(item).to_bytes(), item.first_ns, item.passed[:_LISTED])
+        gone = item.verdict in ("withdrawn", "withheld")
+        why = "taken back in the meeting" if item.verdict == "withdrawn" else "; ".join(item.doubts)
+        out = self._publish(item_id, None if gone else offered, why)
+        if item.verdict == "withdrawn" and not entry.known:
+            return out
+        self._entries[item_id] = replace(self._entries[item_id], offered=offered, known=True)
+        case = replace(entry.case, doubts=item.doubts, withheld=item.verdict == "withheld")
+        return [*out, *self._ask(item_id, case), self._verdict(item)]
 
     def _drop(self, item_id: str, reason: str) -> list[Outgoing]:
         """An item that a draft no longer has."""
         entry = self._entries[item_id]
-        self._entries[item_id] = replace(entry, doubts=(), audited=_ABSENT)
-        if entry.published is None:
-            return []
-        section, origin = entry.published.section, entry.published.item.origin
         out = self._publish(item_id, None, reason)
-        return [*out, self._audit_message(item_id, section, "withdrawn", {}, (reason,), origin)]
+        out += self._ask(item_id, entry.case.answered())
+        if entry.published is not None:
+            section, item = entry.published.section, entry.published.item
+            out.append(self._audit(item_id, section, "withdrawn", actions=(reason,), item=item))
+        return out
 
-    def _publish(self, item_id: str, wanted: _Published | None, reason: str) -> list[Outgoing]:
+    def _publish(self, item_id: str, wanted: Published | None, reason: str) -> list[Outgoing]:
         """The event that brings consumers from what they have to what they should have."""
         entry = self._entries[item_id]
         have = entry.published
@@ -266,31 +322,32 @@ class MeetingLedger:
             gone = ItemWithdrawn(**self._next(), section=have.section, item_id=item_id, reason=reason)
             return [self._event(gone)]
         if have is None:
-            return [self._event(ItemAdded(**self._next(), section=wanted.section, item=wanted.item))]
+            return [
+                self._event(ItemAdded(**self._next(wanted.passed), section=wanted.section, item=wanted.item))
+            ]
         if (have.section, have.value) == (wanted.section, wanted.value):
             return []
-        return [self._event(ItemChanged(**self._next(), section=wanted.section, item=wanted.item))]
+        return [
+            self._event(ItemChanged(**self._next(wanted.passed), section=wanted.section, item=wanted.item))
+        ]
 
-    def _audit(self, item: VerifiedItem, was_known: bool) -> list[Outgoing]:
-        """A verdict and questions to people, each once as long as they stay as they are."""
-        if item.verdict == "withdrawn" and not was_known:
-            return []
-        out: list[Outgoing] = []
-        entry = self._entries[item.item_id]
-        for reason in item.doubts:
-            if reason not in entry.asked:
-                entry = replace(entry, asked=(*entry.asked, reason))
-                out.append(
-                    self._review_message(item.section, item_of(item), reason, item.verdict == "withheld")
-                )
-        seen = _digest([item.section, item.verdict, item.checks, item.actions])
-        if seen != entry.audited:
-            message = self._audit_message(
-                item.item_id, item.section, item.verdict, dict(item.checks), item.actions, item.origin
-            )
-            out.append(message)
-        self._entries[item.item_id] = replace(entry, audited=seen, doubts=item.doubts)
-        return out
+    def _ask(self, item_id: str, case: Case) -> list[Outgoing]:
+        """Open, renew or close the case of an item, where what a person would see has changed."""
+        entry = self._entries[item_id]
+        case, told = case.told(
+            self.meeting_id, self.generation, self.revision, item_id,
+            None if entry.offered is None else Offered(entry.offered.section, entry.offered.item),
+        )  # fmt: skip
+        self._entries[item_id] = replace(entry, case=case)
+        return told
+
+    def _verdict(self, item: VerifiedItem) -> Outgoing:
+        """The audit entry of an item that was checked."""
+        return self._audit(
+            item.item_id, item.section, item.verdict, checks=dict(item.checks), actions=item.actions,
+            item=item_of(item), reasons=item.doubts, passed=item.passed, failed=item.failed,
+            probability=item.probability,
+        )  # fmt: skip
 
     # Summary, state and final
 
@@ -304,8 +361,10 @@ class MeetingLedger:
         if seen != self._summary_audited and (verified.summary or verdict.actions):
             self._summary_audited = seen
             word: Literal["pass", "repaired"] = "repaired" if verdict.actions else "pass"
-            out.append(self._audit_message("summary", "summary", word, dict(verdict.checks), verdict.actions,
-                                           verified.draft.origin))  # fmt: skip
+            told = self._audit(
+                "summary", "summary", word, checks=dict(verdict.checks), actions=verdict.actions
+            )
+            out.append(told)
         return out
 
     def _state_message(self) -> list[Outgoing]:
@@ -333,68 +392,55 @@ class MeetingLedger:
             review=state.review,
             notices=state.notices,
             document_sha256=hashlib.sha256(message.value).hexdigest(),
+            audit=state.audit,
         )
         return [message, self._event(final)]
 
     # Messages
 
-    def _next(self) -> _EventIdentity:
+    def _next(self, passed: tuple[str, ...] = ()) -> _EventIdentity:
         self.revision += 1
         return _EventIdentity(
-            meeting_id=self.meeting_id, generation=self.generation, revision=self.revision, stage=self.stage
-        )
+            meeting_id=self.meeting_id, generation=self.generation, revision=self.revision, stage=self.stage,
+            passed=passed, assertions=self.versions.assertions,
+        )  # fmt: skip
 
     def _identity(self, what: str) -> str:
         return f"{self.meeting_id}/{self.generation}/{what}/{self.revision}"
 
     def _event(self, event: AnyEvent) -> Outgoing:
-        return Outgoing(MINUTES, self._key, event.to_bytes(), event.type, self._identity("minutes"))
+        key = self.meeting_id.encode("utf-8")
+        return Outgoing(MINUTES, key, event.to_bytes(), event.type, self._identity("minutes"))
 
-    @property
-    def _key(self) -> bytes:
-        return self.meeting_id.encode("utf-8")
-
-    def _audit_message(
+    def _audit(
         self,
         item_id: str,
-        section: Section | Literal["summary"],
+        section: Section | Literal["summary", "meeting"],
         verdict: AuditVerdict,
-        checks: dict[str, bool],
-        actions: tuple[str, ...],
-        origin: Origin,
+        *,
+        item: ActionItem | Item | None = None,
+        checks: Mapping[str, bool] | None = None,
+        actions: Iterable[str] = (),
+        reasons: Iterable[str] = (),
+        passed: tuple[str, ...] = (),
+        failed: tuple[str, ...] = (),
+        probability: float | None = None,
+        by: str | None = None,
+        correction_id: str | None = None,
+        closing: bool = False,
     ) -> Outgoing:
+        task = item if isinstance(item, ActionItem) else None
         entry = AuditEntry(
-            meeting_id=self.meeting_id,
-            generation=self.generation,
-            sequence=self._audit_sequence,
-            stage=self.stage,
-            item_id=item_id,
-            section=section,
-            verdict=verdict,
-            checks=checks,
-            actions=tuple(action[:1000] for action in actions),
-            origin=origin,
-            versions=self.versions,
-        )
-        self._audit_sequence += 1
-        identity = f"{self.meeting_id}/{self.generation}/audit/{entry.sequence}"
-        return Outgoing(AUDIT, self._key, entry.to_bytes(), entry.type, identity)
+            meeting_id=self.meeting_id, generation=self.generation, sequence=self._trail.entries, stage=self.stage,
+            item_id=item_id, section=section, verdict=verdict, checks=dict(checks or {}), actions=_lines(actions),
+            origin="person" if by is not None else item.origin if item is not None else "rules",
+            versions=self.versions, revision=self.revision, reasons=_lines(reasons), passed=passed[:_LISTED],
+            failed=failed[:_LISTED], probability=probability, text=None if item is None else item.text,
+            owner=task and task.owner, due=task and task.due, due_text=task and task.due_text,
+            evidence=() if item is None else item.evidence, by=by, correction_id=correction_id,
+        )  # fmt: skip
+        return self._trail.append(entry, closing=closing)
 
-    def _review_message(
-        self, section: Section, item: ActionItem | Item, reason: str, withheld: bool
-    ) -> Outgoing:
-        request = ReviewRequest(
-            meeting_id=self.meeting_id,
-            generation=self.generation,
-            request_id=hashlib.sha256(f"{item.id}\n{reason}".encode()).hexdigest()[:16],
-            item_id=item.id,
-            section=section,
-            reason=reason,
-            text=item.text,
-            owner=item.owner if isinstance(item, ActionItem) else None,
-            due=item.due if isinstance(item, ActionItem) else None,
-            withheld=withheld,
-            evidence=item.evidence,
-        )
-        identity = f"{self.meeting_id}/{self.generation}/review/{request.request_id}"
-        return Outgoing(REVIEW, self._key, request.to_bytes(), request.type, identity)
+
+def _lines(texts: Iterable[str]) -> tuple[str, ...]:
+    return tuple(text[:1_000] for text in texts)[:_LISTED]

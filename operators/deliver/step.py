@@ -1,5 +1,6 @@
 """Verify and deliver as steps of the flow: drafts in, verified events out, the ledger kept by shard."""
 
+import os
 import pickle
 from collections.abc import Iterable
 from dataclasses import replace
@@ -11,31 +12,45 @@ from bytewax.operators import KeyedStream
 from contracts.minutes import Versions
 from operators.align.grid import Purged, Traced
 from operators.broker.sink import Outgoing
+from operators.deliver.keys import KeyProblem, Keys
 from operators.deliver.ledger import MeetingLedger
 from operators.draft import Decided, Drafted
+from operators.log import say
 from operators.shard import by_shard
 from operators.store import StepStore, Stores
 from operators.verify.check import Verifier
 from operators.verify.types import Draft, Verified
 
 _PREFIX: Final = b"meeting/"
+_PURGED: Final = b"purged/"
 
 Judged = Verified | Decided | Purged | Traced | Outgoing
 
 
 class Deliver:
-    """The step of one shard: verified drafts in, messages out."""
+    """The step of one shard: verified drafts in, messages out.
 
-    def __init__(self, versions: Versions) -> None:
+    A purged meeting's key is destroyed one snapshot after the purge was handled: until then a crash leads back
+    to a moment at which its last entries have to be sealed again.
+    """
+
+    def __init__(self, versions: Versions, keys: Keys) -> None:
         self._versions = versions
+        self._keys = keys
         self._ledgers: dict[str, MeetingLedger] = {}
         self._traces: dict[str, str] = {}
         self._touched: set[str] = set()
+        self._doomed: set[str] = set()
+        """Purged meetings whose keys are still there."""
+        self._proving: set[str] = set()
+        """Those of them that are in the last snapshot; the next input proves that it is durable."""
 
     def open(self, store: StepStore) -> None:
         for _, value in store.scan(_PREFIX):
             ledger = pickle.loads(value)
             self._ledgers[ledger.meeting_id] = ledger
+        self._doomed = {key.removeprefix(_PURGED).decode() for key, _ in store.scan(_PURGED)}
+        self._proving = set(self._doomed)
 
     def save(self, store: StepStore) -> None:
         for name in sorted(self._touched):
@@ -44,7 +59,12 @@ class Deliver:
                 store.delete(_PREFIX + name.encode())
             else:
                 store.put(_PREFIX + name.encode(), pickle.dumps(ledger))
+            if name in self._doomed:
+                store.put(_PURGED + name.encode(), b"")
+            else:
+                store.delete(_PURGED + name.encode())
         self._touched.clear()
+        self._proving = set(self._doomed)
 
     def on_timer(self) -> Iterable[Outgoing]:
         return ()
@@ -53,30 +73,59 @@ class Deliver:
         return None
 
     def on_batch(self, values: list[Judged]) -> list[Outgoing]:
-        out: list[Outgoing] = []
-        for value in values:
-            if isinstance(value, Outgoing):
-                out.append(value)
-                continue
-            name = value.draft.meeting_id if isinstance(value, Verified) else value.meeting_id
-            self._touched.add(name)
-            if isinstance(value, Purged):
-                self._ledgers.pop(name, None)
-                continue
-            if isinstance(value, Traced):
-                self._traces[name] = value.traceparent
-                continue
-            ledger = self.ledger(name)
-            told = ledger.apply(value) if isinstance(value, Verified) else ledger.correct(value.correction)
-            trace = self._traces.get(name)
-            out += told if trace is None else [replace(message, traceparent=trace) for message in told]
-        return out
+        try:
+            self._destroy_proven()
+            return [message for value in values for message in self._handle(value)]
+        except KeyProblem as problem:
+            say(f"flows.minutes: {problem}. Stopping; nothing that was not written is marked as done")
+            # Raised, it would reach people as a stack trace; state and log are safe against a hard stop.
+            os._exit(1)
 
-    def ledger(self, meeting_id: str) -> MeetingLedger:
-        """The ledger of a meeting, new where nothing was published of it."""
+    def _destroy_proven(self) -> None:
+        for name in sorted(self._proving):
+            self._keys.destroy(name)
+            self._touched.add(name)
+        self._doomed -= self._proving
+        self._proving = set()
+
+    def _handle(self, value: Judged) -> list[Outgoing]:
+        if isinstance(value, Outgoing):
+            return [value]
+        name = value.draft.meeting_id if isinstance(value, Verified) else value.meeting_id
+        if isinstance(value, Traced):
+            self._traces[name] = value.traceparent
+            return []
+        ledger = None if name in self._doomed else self.ledger(name)
+        if ledger is None:
+            return []
+        self._touched.add(name)
+        trace = self._traces.get(name)
+        if isinstance(value, Purged):
+            told = ledger.purge()
+            del self._ledgers[name]
+            self._traces.pop(name, None)
+            self._doomed.add(name)
+        elif isinstance(value, Verified):
+            told = ledger.apply(value)
+        else:
+            told = ledger.correct(value.said, value.evidence, value.first_ns)
+        return told if trace is None else [replace(message, traceparent=trace) for message in told]
+
+    def ledger(self, meeting_id: str) -> MeetingLedger | None:
+        """The ledger of a meeting, new where nothing was published of it; None where its key was destroyed.
+
+        Raises:
+            KeyProblem: the key store cannot be used.
+        """
         known = self._ledgers.get(meeting_id)
+        if known is not None and not known.locked:
+            return known
+        key = self._keys.key_of(meeting_id)
+        if key is None:
+            return None
         if known is None:
             known = self._ledgers[meeting_id] = MeetingLedger(meeting_id, self._versions)
+        known.unlock(key)
         return known
 
 
@@ -95,7 +144,7 @@ def verify(up: KeyedStream[tuple[int, Drafted]], verifier: Verifier) -> KeyedStr
 
 
 def deliver(
-    up: KeyedStream[tuple[int, Judged]], stores: Stores, versions: Versions
+    up: KeyedStream[tuple[int, Judged]], stores: Stores, versions: Versions, keys: Keys
 ) -> KeyedStream[tuple[int, Outgoing]]:
     """Number what changed and address it to its topics."""
-    return by_shard("deliver", up, stores, lambda _: Deliver(versions))
+    return by_shard("deliver", up, stores, lambda _: Deliver(versions, keys))

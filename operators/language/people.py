@@ -47,6 +47,8 @@ class Person:
     external: bool
     calls: tuple[str, ...]
     leads: bool
+    aliases: tuple[str, ...] = ()
+    """Further ways, which people said to mean this attendee."""
 
 
 _LEADING = re.compile(
@@ -54,12 +56,15 @@ _LEADING = re.compile(
 )
 
 
-def person_of(name: str, speaker: str | None, role: str | None, external: bool) -> Person:
+def person_of(
+    name: str, speaker: str | None, role: str | None, external: bool, aliases: Sequence[str] = ()
+) -> Person:
     """An attendee with the short forms of the name that people say."""
     words = [w for w in re.split(r"[^\w'’-]+", name.lower()) if len(w) > 1]
     calls = [name.lower(), *words[:1], *(w for w in words[1:] if len(w) > 3)]
     leads = bool(role and _LEADING.search(role.lower()))
-    return Person(name, speaker, role, external, tuple(dict.fromkeys(calls)), leads)
+    heard = tuple(alias.lower() for alias in aliases)
+    return Person(name, speaker, role, external, tuple(dict.fromkeys(calls)), leads, heard)
 
 
 @dataclass(frozen=True)
@@ -187,7 +192,7 @@ def roster_of(people: Sequence[Person], speakers: Sequence[str] = ()) -> Roster:
     for speaker in speakers:
         if speaker not in labels:
             known.append(person_of(speaker, speaker, None, False))
-    calls = _index((c, p.name) for p in known for c in p.calls)
+    calls = _index((c, p.name) for p in known for c in (*p.calls, *p.aliases))
     roles = _index((f, p.name) for p in known if p.role for f in _role_forms(p.role))
     departments = _index((d, p.name) for p in known if p.role and (d := _department(p.role)))
     sounds = _index(

@@ -51,7 +51,7 @@ _KINDS: dict[Family, Kind] = {"decision": "decision", "action": "action_item", "
 
 
 def _roster(context: MeetingContext, speakers: tuple[str, ...]) -> Roster:
-    people: list[Person] = [person_of(a.name, a.speaker, a.role, a.external) for a in context.attendees]
+    people: list[Person] = [person_of(a.name, a.speaker, a.role, a.external, a.aliases) for a in context.attendees]
     return roster_of(people, speakers)
 
 

@@ -43,6 +43,8 @@ class Attendee:
     speaker: str | None = None
     role: str | None = None
     external: bool = False
+    aliases: tuple[str, ...] = ()
+    """What was heard and, as a person said, means this attendee."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +56,8 @@ class MeetingContext:
     attendees: tuple[Attendee, ...] = ()
     agenda: tuple[str, ...] = ()
     key_topics: tuple[str, ...] = ()
+    names: tuple[tuple[str, str], ...] = ()
+    """What was heard and what it is called, as people corrected it."""
 
 
 @dataclass(frozen=True, slots=True)

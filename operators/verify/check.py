@@ -66,7 +66,9 @@ _MEETINGS_REMEMBERED: Final = 256
 
 @lru_cache(maxsize=256)
 def _roster(attendees: tuple[Attendee, ...], speakers: tuple[str, ...]) -> Roster:
-    return roster_of([person_of(a.name, a.speaker, a.role, a.external) for a in attendees], speakers)
+    return roster_of(
+        [person_of(a.name, a.speaker, a.role, a.external, a.aliases) for a in attendees], speakers
+    )
 
 
 @dataclass
@@ -218,7 +220,7 @@ def _digest(item: VerifiedItem) -> bytes:
 def _verify_item(item: DraftItem, draft: Draft, settings: VerifySettings, roster: Roster) -> VerifiedItem:
     looked = _Examination(draft, item, settings, roster)
     looked.examine()
-    speech = in_time(speech_evidence(q, draft) for q in looked.quotes)
+    speech = in_time(speech_evidence(q, draft.utterances, draft.zero_ns) for q in looked.quotes)
     slides = slide_evidence(looked.text, speech, draft) if draft.stage != "provisional" else ()
     starts = (spoken_span(q, draft.utterances[q.utterance_id])[0] for q in looked.quotes)
     verified = VerifiedItem(
@@ -260,7 +262,8 @@ def _verify_sentence(
         or claims.unsupported_dates(text, said, None)
     ):
         text, action = said.quotes[0], "a sentence was replaced by the words that were said"
-    return SummarySentence(text=text, evidence=in_time(speech_evidence(q, draft) for q in quotes)), action
+    evidence = in_time(speech_evidence(q, draft.utterances, draft.zero_ns) for q in quotes)
+    return SummarySentence(text=text, evidence=evidence), action
 
 
 def _known_sentence(

@@ -36,14 +36,14 @@ def is_real(quote: Quote, utterances: Mapping[str, Spoken]) -> bool:
     return bool(spoken.text[quote.first : quote.last].strip())
 
 
-def speech_evidence(quote: Quote, draft: Draft) -> Evidence:
-    """Evidence of a quote that is known to be real."""
-    spoken = draft.utterances[quote.utterance_id]
+def speech_evidence(quote: Quote, utterances: Mapping[str, Spoken], zero_ns: int) -> Evidence:
+    """Evidence of a quote that is known to be real; times count from ``zero_ns``."""
+    spoken = utterances[quote.utterance_id]
     start_ns, end_ns = spoken_span(quote, spoken)
     return Evidence(
         kind="speech",
-        start_s=seconds(start_ns, draft.zero_ns),
-        end_s=seconds(max(start_ns, end_ns), draft.zero_ns),
+        start_s=seconds(start_ns, zero_ns),
+        end_s=seconds(max(start_ns, end_ns), zero_ns),
         device=spoken.device or "unknown",
         speaker=spoken.speaker,
         quote=plain(spoken.text[quote.first : quote.last]),

@@ -11,7 +11,7 @@ from contracts.minutes import Evidence, Origin, Section, Stage, SummarySentence
 from operators.understand.types import DraftItem, MeetingContext, Spoken
 from operators.understand.types import SummarySentence as DraftSentence
 
-ItemVerdict = Literal["pass", "repaired", "review", "withheld", "withdrawn"]
+ItemVerdict = Literal["pass", "repaired", "fallback", "review", "withheld", "withdrawn"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +65,7 @@ class Draft:
 class VerifiedItem:
     """One item after the checks. ``doubts`` are reasons for a person to look, ``checks`` what it met.
 
+    ``passed`` and ``failed`` are names of rules, ``probability`` is the judge's, where one was asked.
     ``digest`` identifies all that is published or audited of the item.
     """
 
@@ -83,6 +84,9 @@ class VerifiedItem:
     evidence: tuple[Evidence, ...]
     first_ns: int
     digest: bytes = b""
+    passed: tuple[str, ...] = ()
+    failed: tuple[str, ...] = ()
+    probability: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

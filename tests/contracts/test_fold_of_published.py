@@ -9,6 +9,7 @@ from contracts.consumer import SECTIONS, MinutesFold, read_event, read_state
 from contracts.minutes import Evidence, SummarySentence, Versions
 from contracts.topics import MINUTES, STATE
 from operators.broker.sink import Outgoing
+from operators.deliver.keys import OpenKeys
 from operators.deliver.ledger import MeetingLedger
 from operators.understand.types import MeetingContext
 from operators.verify.types import Draft, SummaryVerdict, Verified, VerifiedItem
@@ -58,7 +59,7 @@ def is_state(message: Outgoing) -> bool:
 
 @given(st.lists(drafts(), min_size=1, max_size=6), st.data())
 def test_events_and_documents_fold_to_the_document(told: list[Verified], data: st.DataObject) -> None:
-    ledger = MeetingLedger("m", VERSIONS)
+    ledger = MeetingLedger("m", VERSIONS, OpenKeys().key_of("m"))
     sent = [message for verified in told for message in ledger.apply(verified)]
     start = data.draw(st.integers(0, sum(map(is_state, sent))), label="documents that were compacted away")
     documents = [message for message in sent if is_state(message)][start:]

@@ -71,7 +71,7 @@ def plain(state: MinutesState) -> dict[str, Any]:
     Numbers of revisions, when the meeting was, and the stream epoch that is part of ids.
     """
     kept = state.model_dump(
-        mode="json", exclude={"revision", "generation", "started", "start_ns", "meeting_id"}
+        mode="json", exclude={"revision", "generation", "started", "start_ns", "meeting_id", "audit"}
     )
     told = {name: value for name, value in kept.items() if name not in ("utterances", "slides")}
     found: dict[str, Any] = json.loads(re.sub(r"/\d+/", "/EPOCH/", json.dumps(told)))

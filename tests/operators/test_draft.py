@@ -134,7 +134,7 @@ def log_of(streams: Sequence[Sequence[AnyRecord]], choose: Callable[[int], int])
 
 
 def folded(log: Sequence[AnyRecord]) -> dict[str, object]:
-    """What a consumer of the topics has at the end, revision numbers aside."""
+    """What a consumer of the topics has at the end, numbers of revisions and audit entries aside."""
     minutes, fold = MinutesOfLog(VERSIONS), MinutesFold()
     states = []
     for record in log:
@@ -154,7 +154,7 @@ def folded(log: Sequence[AnyRecord]) -> dict[str, object]:
     assert states[-1].model_dump() == {
         name: value for name, value in document.model_dump().items() if name not in ("utterances", "slides")
     }
-    return document.model_dump(exclude={"revision"})
+    return document.model_dump(exclude={"revision", "audit"})
 
 
 IN_TURN = log_of(streams_of(SPOKEN), lambda _: 0)

@@ -8,6 +8,7 @@ from operators.align.grid import AlignSettings
 from operators.align.step import Align
 from operators.broker.sink import Outgoing
 from operators.broker.source import Received
+from operators.deliver.keys import OpenKeys
 from operators.deliver.step import Deliver, judge
 from operators.draft import Drafting
 from operators.understand.engine import RuleEngine
@@ -29,7 +30,7 @@ def through(values: list[bytes], traceparent: str | None = None) -> list[Outgoin
     align, drafting, deliver = (
         Align(AlignSettings()),
         Drafting(RuleEngine()),
-        Deliver(Versions(product="0", model=None, rules="r", contract="c")),
+        Deliver(Versions(product="0", model=None, rules="r", contract="c"), OpenKeys()),
     )
     verifier = Verifier()
     out: list[Outgoing] = []
