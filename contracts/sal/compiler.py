@@ -335,7 +335,7 @@ class Compiler(Maker):
             if body.kind != TEXT:
                 raise Problem(node.body.first, node.body.last, f"distinct compares texts, not {body.kind}")
         own = 1 << place
-        if not body.variables & own and body.needs:
+        if not body.variables and body.needs:
             body = self.hold(body)
         outer = body.variables & ~own
         if source.growing:

@@ -47,7 +47,7 @@ IN: "in"
 AND: "and"
 OR: "or"
 NOT: "not"
-IMPLIES: "implies" | "=>"
+IMPLIES: "implies"
 CONTAINS: "contains"
 MENTIONS: "mentions"
 SUBSET: "subset"
@@ -407,6 +407,8 @@ def _explained(error: UnexpectedInput, text: str) -> Problem:
     first, last = _first(token), _last(token)
     if token.type == "NAME" and (hint := _FOREIGN_WORDS.get(token.value)):
         return Problem(first, last, f"“{token}” is not a word of the language here", f"write “{hint}”")
+    if text.startswith("=>", first):
+        return Problem(first, first + 2, "“=>” is not a sign of the language", "write “implies”")
     if token.type == "EQUAL":
         return Problem(first, last, "“=” does not compare", "write “==”")
     if token.type == "COMPARE" and "COMPARE" not in expected:

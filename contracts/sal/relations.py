@@ -40,8 +40,9 @@ def _equal(maker: Maker, node: tree.Compare, left: Term, right: Term) -> Term:
     if left.kind != right.kind or left.kind.basic in ("record", "numbers"):
         incomparable(node, left, right)
     check_values(node.left, node.right, left, right)
-    is_name = left.kind == TEXT and left.kind.values is None and right.kind.values is None
     literal = left.literal or right.literal
+    values = (left.kind.values is not None) + (right.kind.values is not None)
+    is_name = left.kind == TEXT and not values if literal else left.kind == TEXT and values < 2
     missing = not literal and (left.missing or right.missing)
     if not literal and not missing:
         return maker.made(TRUTH, _definite(left.run, right.run, wanted, is_name), left, right)
