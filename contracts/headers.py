@@ -37,10 +37,10 @@ def cloud_event(
     return headers
 
 
-def traceparent_of(headers: Iterable[tuple[str, bytes | None]] | None) -> str | None:
+def traceparent_of(headers: Iterable[tuple[str, bytes | str | None]] | None) -> str | None:
     """The W3C trace context of a received message, or None where absent or malformed."""
     for name, value in headers or ():
-        if name == "traceparent" and value is not None:
+        if name == "traceparent" and isinstance(value, bytes):
             text = value.decode("ascii", "replace")
             return text if _TRACEPARENT.fullmatch(text) else None
     return None

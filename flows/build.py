@@ -1,6 +1,8 @@
 """Builds the dataflows from settings; the flow modules only name them."""
 
 import atexit
+import os
+import signal
 import sys
 import tempfile
 from collections.abc import Callable
@@ -14,6 +16,7 @@ from contracts.minutes import SCHEMA, Versions
 from contracts.topics import DEVICE_TOPICS, TIMELINE, TOPICS
 from models.speech_recogniser import ModelError, RecogniserSettings, SpeechRecogniser
 from models.voice_activity import VoiceActivity
+from operators import telemetry
 from operators.align.grid import AlignSettings
 from operators.align.step import align
 from operators.broker.journal import KafkaJournal
@@ -130,6 +133,27 @@ def _check_state(settings: Settings) -> None:
         ) from error
 
 
+def _start_telemetry(name: str, settings: Settings) -> None:
+    """Off unless a collector is named, here or in OpenTelemetry's own variable."""
+    if settings.otlp_endpoint or os.environ.get("OTEL_EXPORTER_OTLP_ENDPOINT"):
+        telemetry.start(
+            f"flows.{name}", product_versions().product, settings.state_dir, settings.otlp_endpoint or None
+        )
+
+
+def _on_termination(name: str) -> None:
+    """On SIGTERM say so, send what telemetry has left, and end as the signal does; no snapshot is needed."""
+
+    def end(number: int, frame: object) -> None:
+        del frame
+        say(f"flows.{name}: ended by a signal", "stop", signal=signal.Signals(number).name)
+        telemetry.stop()
+        signal.signal(number, signal.SIG_DFL)
+        os.kill(os.getpid(), number)
+
+    signal.signal(signal.SIGTERM, end)
+
+
 def build(
     name: str, *parts: tuple[str, Callable[[Dataflow, Settings], KeyedStream[tuple[int, Outgoing]]]]
 ) -> Dataflow:
@@ -139,11 +163,13 @@ def build(
         _check_state(settings)
         forget_ended(settings.state_dir)
         check_topics(settings.link(), f"flows.{name}", TOPICS)
+        _start_telemetry(name, settings)
         flow = Dataflow(name)
         for source, add in parts:
             write(f"{source.rpartition('.')[2]}_out", add(flow, settings), settings, source)
     except (SettingsProblem, TopicProblem, ModelError) as problem:
-        say(f"flows.{name}: {problem}")
+        say(f"flows.{name}: {problem}", "failed")
         sys.exit(2)
-    say(f"flows.{name}: ready")
+    _on_termination(name)
+    say(f"flows.{name}: ready", "ready", brokers=settings.bootstrap_servers, shards=settings.shards)
     return flow

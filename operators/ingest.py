@@ -266,6 +266,11 @@ class Ingest:
             for device, modality in order.json_waiting():
                 self._waiting[meeting, device, modality] = None
 
+    @property
+    def repeated(self) -> int:
+        """Messages that came a second time, over all meetings."""
+        return sum(order.duplicates for order in self._meetings.values())
+
     def save(self, store: StepStore) -> None:
         for meeting in sorted(self._touched):
             order = self._meetings[meeting]

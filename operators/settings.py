@@ -4,7 +4,7 @@ import difflib
 import os
 import re
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field, ValidationError
 from pydantic_settings import BaseSettings, SettingsConfigDict
@@ -26,6 +26,12 @@ def _addresses(text: str) -> str:
             or not 0 < int(port) < 65_536
         ):
             raise ValueError("use host:port, several with commas between them")
+    return text
+
+
+def _collector(text: str) -> str:
+    if text and not re.fullmatch(r"https?://[^\s/]+(/\S*)?", text):
+        raise ValueError("use an address such as http://collector:4318")
     return text
 
 
@@ -81,6 +87,13 @@ class Settings(BaseSettings):
     )
     lateness_ms: Annotated[int, Field(ge=0, le=60_000)] = Field(
         500, description="how far packets may be out of order"
+    )
+
+    log_format: Literal["text", "json"] = Field(
+        "text", description="how the flows write their lines on standard error"
+    )
+    otlp_endpoint: Annotated[str, AfterValidator(_collector)] = Field(
+        "", description="base address of an OpenTelemetry collector (OTLP over HTTP); empty sends nothing"
     )
 
     def link(self) -> BrokerLink:

@@ -13,6 +13,7 @@ from typing import Protocol, TypeVar
 import bytewax.operators as op
 from bytewax.operators import KeyedStream, StatefulBatchLogic
 
+from operators import telemetry
 from operators.log import say
 from operators.store import Marker, StateError, StepStore, Stores
 
@@ -85,7 +86,7 @@ class ShardLogic(StatefulBatchLogic[tuple[int, X], tuple[int, Y], Marker | None]
             say(f"flows: {error}")
             # Raised, it would reach people as a stack trace; state and log are safe against a hard stop.
             os._exit(1)
-        step = self._make(shard)
+        step = telemetry.observed(self._family, self._make(shard))
         step.open(store)
         self._running = (step, store)
         return self._running

@@ -8,6 +8,7 @@ waited for; an error that cannot be retried stops the process.
 
 import os
 import threading
+import time
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -18,6 +19,7 @@ from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
 from contracts.headers import cloud_event
 from contracts.topics import Topic
+from operators import telemetry
 from operators.broker.kafka_link import BrokerLink, broker_watch
 from operators.log import say
 from operators.shard import shard_key
@@ -48,6 +50,7 @@ class _SharedProducer:
         self._watch = broker_watch(source, link)
         self._producer = Producer(link.producer(self._watch))
         self._failed: KafkaError | None = None
+        self._probe = telemetry.probe()
 
     def write(self, shard: int, items: Iterable[Outgoing]) -> None:
         """Hand all items to the client, in order; waits only where its queue is full."""
@@ -71,9 +74,12 @@ class _SharedProducer:
 
     def flush(self) -> None:
         """Wait until the broker has everything that was written."""
+        begun_s = time.monotonic()
         while self._producer.flush(_FLUSH_STEP_S) > 0:
             self._watch.suspect()
         self._check()
+        if self._probe is not None:
+            self._probe.flushed(time.monotonic() - begun_s)
 
     def _deliver_some(self) -> None:
         if self._producer.poll(_FLUSH_STEP_S) == 0:

@@ -23,6 +23,7 @@ from confluent_kafka import (
     TopicPartition,
 )
 
+from contracts.headers import traceparent_of
 from contracts.topics import CONTROL, Topic
 from operators.broker.kafka_link import BrokerLink, broker_watch
 from operators.log import say
@@ -124,7 +125,10 @@ class _SharedConsumer:
         elif code == KafkaError._AUTO_OFFSET_RESET:
             say(
                 f"flow: {place[0]} partition {place[1]} no longer holds the messages where this flow stopped "
-                "(retention); going on with the oldest that is there"
+                "(retention); going on with the oldest that is there",
+                "messages_expired",
+                topic=place[0],
+                partition=place[1],
             )
             self._consumer.incremental_unassign([TopicPartition(*place)])
             self._consumer.incremental_assign([TopicPartition(*place, OFFSET_BEGINNING)])
@@ -244,11 +248,7 @@ class ShardSource(FixedPartitionedSource[Keyed, dict[str, int]]):
 
 def _received(message: Message, shard: int) -> Received:
     kind, milliseconds = message.timestamp()
-    traceparent = None
-    headers = message.headers() or ()
-    for name, value in headers.items() if isinstance(headers, dict) else headers:
-        if name == "traceparent" and isinstance(value, bytes):
-            traceparent = value.decode("ascii", "replace")
+    headers = message.headers()
     return Received(
         topic=message.topic() or "",
         shard=shard,
@@ -256,5 +256,7 @@ def _received(message: Message, shard: int) -> Received:
         arrival_ns=milliseconds * 1_000_000,
         appended=kind == TIMESTAMP_LOG_APPEND_TIME,
         value=message.value() or b"",
-        traceparent=traceparent,
+        traceparent=traceparent_of(headers.items() if isinstance(headers, dict) else headers)
+        if headers
+        else None,
     )

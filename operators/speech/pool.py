@@ -4,6 +4,7 @@ CTranslate2 lets go of the interpreter lock, so threads are enough and all of th
 """
 
 import threading
+import time
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from typing import Protocol
@@ -12,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from models.speech_recogniser import Recognition
+from operators import telemetry
 from operators.speech.events import RecognitionRequest
 
 
@@ -67,12 +69,13 @@ class RecognitionPool:
         self.settings = settings
         self._recogniser = factory()
         self._changed = threading.Condition()
-        self._waiting: list[tuple[int, int, _Piece, RecognitionRequest]] = []
+        self._waiting: list[tuple[int, int, _Piece, RecognitionRequest, float]] = []
         self._partials: dict[_Piece, RecognitionRequest] = {}
         self._answers: list[Answer] = []
         self._busy = 0
         self._count = 0
         self._closing = False
+        self._probe = telemetry.probe()
         self._threads = [
             threading.Thread(target=self._work, name=f"recognition-{number}", daemon=True)
             for number in range(settings.workers)
@@ -99,7 +102,7 @@ class RecognitionPool:
                 if len(self._waiting) >= self.settings.max_waiting:
                     raise PoolFull(f"{len(self._waiting)} pieces wait for recognition")
                 self._count += 1
-                self._waiting.append((request.priority, self._count, piece, request))
+                self._waiting.append((request.priority, self._count, piece, request, time.monotonic()))
             self._changed.notify()
 
     def collect(self) -> list[Answer]:
@@ -131,23 +134,26 @@ class RecognitionPool:
         self._waiting = [entry for entry in self._waiting if not any(entry[3] is v for v in void)]
         self._answers += [(request, Superseded()) for request in void]
 
-    def _next(self) -> RecognitionRequest | None:
-        """The request to run now, if any; the lock is held."""
+    def _next(self) -> tuple[_Piece, RecognitionRequest, float] | None:
+        """The request to run now, if any, and since when it waited; the lock is held."""
         if self._waiting:
             first = min(range(len(self._waiting)), key=lambda place: self._waiting[place][:2])
-            return self._waiting.pop(first)[3]
+            return self._waiting.pop(first)[2:]
         if self._partials and self._busy + 1 < self.settings.workers:
-            return self._partials.pop(next(iter(self._partials)))
+            piece = next(iter(self._partials))
+            return piece, self._partials.pop(piece), time.monotonic()
         return None
 
     def _work(self) -> None:
         while True:
             with self._changed:
-                while (request := self._next()) is None:
+                while (chosen := self._next()) is None:
                     if self._closing:
                         return
                     self._changed.wait()
                 self._busy += 1
+            (meeting, _), request, asked_s = chosen
+            begun_s = time.monotonic()
             answer: Recognition | Exception
             try:
                 answer = self._recogniser.recognise(
@@ -155,6 +161,8 @@ class RecognitionPool:
                 )
             except Exception as error:  # whatever the weights do to one piece must not end the thread
                 answer = error
+            if self._probe is not None:
+                self._probe.recognised(meeting, request.kind, begun_s - asked_s, time.monotonic() - begun_s)
             with self._changed:
                 self._busy -= 1
                 self._answers.append((request, answer))

@@ -1,0 +1,84 @@
+"""Telemetry as the edges of the flows see it: off unless `start` was called, and then a probe around each step.
+
+Logic knows nothing of it. A step is handed to ``observed`` when it is built: off, that returns the step itself,
+so nothing is left on its path; on, it returns the step in a wrapper that measures it
+(`operators/telemetry_export.py`, imported only then: the SDK takes a second to import).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
+
+if TYPE_CHECKING:
+    from operators.shard import ShardStep
+
+F = TypeVar("F", bound=Callable[[Any], Any])
+
+PERCEIVE_STEPS: Final = ("ingest", "clock", "perceive")
+STEPS: Final = (*PERCEIVE_STEPS, "align", "understand", "verify", "deliver")
+"""Steps that have spans, in the order in which a meeting passes them."""
+
+
+class Probe(Protocol):
+    """What the edges tell while telemetry is on."""
+
+    def step(self, name: str, step: ShardStep[Any, Any]) -> ShardStep[Any, Any]:
+        """The step of one shard, measured."""
+
+    def function(self, name: str, function: Callable[[Any], Any]) -> Callable[[Any], Any]:
+        """A step that is a function of one value, measured."""
+
+    def recognised(self, owner: Hashable, kind: str, waited_s: float, took_s: float) -> None:
+        """A piece of speech of ``(shard, meeting)`` waited for a worker so long, and its recognition took so long."""
+
+    def flushed(self, took_s: float) -> None:
+        """The sink waited so long for the broker to have everything."""
+
+    def clock_measured(self, device: str, bound_ns: int, error_ns: int | None = None) -> None:
+        """The clock of a device is known to within ``bound_ns``; ``error_ns`` where something told how far it was off."""
+
+    def close(self) -> None:
+        """Send what is left, for a moment at most."""
+
+
+_probe: Probe | None = None
+
+
+def start(service: str, version: str, state_dir: Path, endpoint: str | None) -> None:
+    """Send spans and metrics of this process by OTLP over HTTP from now on.
+
+    Args:
+        service: name of the flow, for example ``flows.minutes``.
+        version: of the product.
+        state_dir: its size is one of the metrics.
+        endpoint: base address, for example ``http://collector:4318``; None takes OTEL_EXPORTER_OTLP_ENDPOINT.
+    """
+    from operators.telemetry_export import Exporting
+
+    global _probe
+    _probe = Exporting(service, version, state_dir, endpoint)
+
+
+def stop() -> None:
+    """Send what is left and go off again; does nothing where it is off."""
+    global _probe
+    probe, _probe = _probe, None
+    if probe is not None:
+        probe.close()
+
+
+def probe() -> Probe | None:
+    """The probe; None while telemetry is off."""
+    return _probe
+
+
+def observed(name: str, step: ShardStep[Any, Any]) -> ShardStep[Any, Any]:
+    """The step of one shard, measured where telemetry is on."""
+    return step if _probe is None else _probe.step(name, step)
+
+
+def observed_function(name: str, function: F) -> F:
+    """A step that is a function of one value, measured where telemetry is on."""
+    return function if _probe is None else _probe.function(name, function)  # type: ignore[return-value]  # same signature
