@@ -126,7 +126,8 @@ def _all_of(wanted: Sequence[Order], jobs: int) -> int:
 
 def _program() -> bytes:
     """What rooms are made with: this package, its acoustics and the versions of the libraries."""
-    sources = [*sorted(FOLDER.glob("*.py")), FOLDER.parent / "acoustics.py"]
+    sources = [path for path in sorted(FOLDER.glob("*.py")) if path.stem not in ("__main__", "speak")]
+    sources.append(FOLDER.parent / "acoustics.py")
     versions = [f"{name} {importlib.metadata.version(name)}" for name in _MADE_WITH]
     return b"".join(path.read_bytes() for path in sources) + "\n".join(versions).encode()
 

@@ -89,7 +89,7 @@ class Pair(_Part):
     centre_m: Position
     spacing_m: Annotated[float, Field(gt=0.0, le=2.0)] = 0.3
     angle_deg: Annotated[float, Field(ge=-360.0, le=360.0)] = 0.0
-    gain_db: tuple[Decibels, Decibels] = (12.0, 12.0)
+    gain_db: tuple[Decibels, Decibels] = (6.0, 5.2)
 
 
 class RoomShape(_Part):
@@ -222,6 +222,8 @@ class Item(_Part):
     evidence: Annotated[tuple[Name, ...], Field(min_length=1)]
     from_slide: dict[str, Name] = Field(default_factory=dict)
     """Field of the item → id of the slide that alone carries it."""
+    from_camera: tuple[Name, ...] = ()
+    """Fields of the item that only the camera tells: a vote by raised hands, a nod for a yes."""
 
 
 class ActionItem(Item):

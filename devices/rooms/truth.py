@@ -11,9 +11,10 @@
     paths         [{speaker, device, channel, distance_m, delay_s}]   a microphone hears the mouth delay_s later;
                   of the mixed track one for each microphone in it
     microphones   [{device, channel, position_m, gain_db}]
-    decisions, open_questions, withdrawn [{text, evidence, from_slide}];  answered_questions, with an answer;
-    action_items  [{text, owner, owner_kind, due, due_text, evidence, from_slide}];  traps [{why, evidence}]
-                  from_slide {field: index in slides}: what only a slide tells
+    decisions, open_questions, withdrawn [{text, evidence, from_slide, from_camera}];  answered_questions, with an answer;
+    action_items  [{text, owner, owner_kind, due, due_text, evidence, ...}];  traps [{why, evidence}]
+                  from_slide {field: index in slides}: what only a slide tells; from_camera [field]: what only the
+                  camera tells
     slides        [{start_s, end_s, text, lines [{text, box}], build, number, again, theme}]   boxes in pixels; a page
                   that scrolls is two entries, and its movement lies between them
     slide_events  [{at_s, end_s, kind: first | change | build | again | scroll, number}]
