@@ -10,12 +10,15 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any, Literal, NoReturn
+from typing import Annotated, Literal, NoReturn
 
 import typer
 
-from operators.settings import Settings, SettingsProblem, load_settings
+from operators.settings import SettingsProblem, load_settings
 
+from .audit import AuditProblem
+from .audit import app as audit_app
+from .command_settings import PATIENCE_S, settings_of
 from .rules import RulesProblem
 from .rules import app as rules_app
 
@@ -28,6 +31,7 @@ topics_app = typer.Typer(help="The topics of the contract.", no_args_is_help=Tru
 app.add_typer(broker_app, name="broker")
 app.add_typer(topics_app, name="topics")
 app.add_typer(rules_app, name="rules")
+app.add_typer(audit_app, name="audit")
 
 Inputs = Annotated[
     list[Path], typer.Argument(metavar="INPUT…", help="sound, video, transcripts, or one room folder")
@@ -41,10 +45,6 @@ Attendees = Annotated[str | None, typer.Option(metavar="NAME,NAME…", help="who
 Brokers = Annotated[
     str | None, typer.Option(metavar="HOST:PORT", help="broker; default from MINUTED_BOOTSTRAP_SERVERS")
 ]
-
-
-PATIENCE_S = 30.0
-"""How long commands wait for a broker that does not answer."""
 
 
 class UserProblem(Exception):
@@ -74,23 +74,6 @@ def _speed(text: str) -> Literal["realtime", "max"] | float:
     if not 0 < value < 1e6:
         raise UserProblem(f"--speed {text}: use realtime, max or a number above 0")
     return value
-
-
-def _settings(brokers: str | None) -> Settings:
-    from .standing_broker import broker_info
-
-    given: dict[str, Any] = {} if brokers is None else {"bootstrap_servers": brokers}
-    settings = load_settings(**given)
-    info = broker_info()
-    if (
-        info is not None
-        and info.bootstrap == settings.bootstrap_servers
-        and settings.fetch_wait_max_ms is None
-    ):
-        wait = info.client_overrides.get("fetch.wait.max.ms")
-        given["fetch_wait_max_ms"] = None if wait is None else int(wait)
-        settings = load_settings(**given)
-    return settings
 
 
 @app.command()
@@ -179,7 +162,7 @@ def publish(
     from devices.media import SoundSettings
     from devices.publisher import Publisher, tai_now_ns
 
-    settings = _settings(brokers)
+    settings = settings_of(brokers)
     live = [LiveDevice.parse("microphone", text) for text in microphone or ()]
     live += [LiveDevice.parse("camera", text) for text in camera or ()]
     live += [LiveDevice.parse("screen", text) for text in screen or ()]
@@ -274,7 +257,7 @@ def watch(
     """Live text and minutes in the terminal."""
     from .watch import watch as watch_topics
 
-    settings = _settings(brokers)
+    settings = settings_of(brokers)
     link = settings.link()
     watch_topics(
         link.bootstrap, link.names, _meeting_id(meeting), link.overrides, lambda: False, until_final, wait_s=PATIENCE_S
@@ -301,7 +284,7 @@ def doctor(
     """What works on this machine, and the settings in force."""
     from .doctor import examine, readable
 
-    findings = examine(_settings(brokers))
+    findings = examine(settings_of(brokers))
     print(json.dumps(findings) if as_json else readable(findings))
 
 
@@ -365,7 +348,7 @@ def topics_create(
     from contracts.topics import TOPICS
     from operators.broker.kafka_link import check_topics, create_topics, differing_settings
 
-    link = _settings(brokers).link()
+    link = settings_of(brokers).link()
     made = create_topics(link, replication=replication, wait_s=PATIENCE_S)
     check_topics(link, "minuted topics", TOPICS, wait_s=PATIENCE_S)
     for line in differing_settings(link):
@@ -385,6 +368,7 @@ def _problems() -> tuple[type[Exception], ...]:
     return (
         UserProblem,
         RulesProblem,
+        AuditProblem,
         SettingsProblem,
         InputError,
         PublishError,
