@@ -23,7 +23,7 @@ ORDINALS = (
 ).split()
 TODAY = re.compile(
     r"\b(today|tonight|now|this (morning|afternoon|evening)|(at|by|before|after) (noon|lunch)|straight away"
-    r"|in (one|an|half an) hour|the minute we|when we've eaten|before i leave|by (two|three|four|five|six) o'?clock)\b"
+    r"|in (one|an|half an) hour|straight after|the minute we|when we've eaten|before i leave|by (two|three|four|five|six) o'?clock)\b"
 )
 
 each_meeting = pytest.mark.parametrize("meeting", MEETINGS, ids=lambda m: m.meeting)
