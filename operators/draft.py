@@ -271,9 +271,9 @@ class Drafting:
 
     def save(self, store: StepStore) -> None:
         for name in sorted(self._purged):
-            store.delete(_MEETING + name.encode())
+            store.forget(_MEETING + name.encode())
             for key, _ in list(store.scan(_spoken_key(name, ""))):
-                store.delete(key)
+                store.forget(key)
         self._purged.clear()
         for name in sorted(self._touched):
             m = self._meetings.get(name)
@@ -309,6 +309,7 @@ class Drafting:
             out += meeting.feed(change)
             if isinstance(change, Purged):
                 del self._meetings[change.meeting_id]
+                self._engine.forget_made()
                 self._purged.add(change.meeting_id)
         return out
 

@@ -20,6 +20,7 @@ from contracts.messages import (
     AnyControl,
     DeadLetter,
     EndOfStream,
+    MeetingPurged,
     OcrMessage,
     TranscriptMessage,
 )
@@ -31,6 +32,7 @@ from operators.shard import by_shard
 from operators.store import StepStore, Stores
 
 _PREFIX: Final = b"meeting/"
+_PURGED: Final = b"purged/"
 _START_WINDOW: Final = 64
 """A stream whose first packet seen is below this number is taken to begin at 0."""
 _REMEMBERED: Final = 64
@@ -257,9 +259,12 @@ class Ingest:
         self._waiting: dict[tuple[str, str, Modality], float | None] = {}
         """Streams of JSON messages that wait for a missing one, and since when nothing more has come."""
         self._meetings: dict[str, MeetingOrder] = {}
+        self._purged: set[str] = set()
+        """Meetings whose data had to go; nothing more of them is taken."""
         self._touched: set[str] = set()
 
     def open(self, store: StepStore) -> None:
+        self._purged = {key.removeprefix(_PURGED).decode() for key, _ in store.scan(_PURGED)}
         for _, value in store.scan(_PREFIX):
             meeting, order = pickle.loads(value)
             self._meetings[meeting] = order
@@ -273,6 +278,10 @@ class Ingest:
 
     def save(self, store: StepStore) -> None:
         for meeting in sorted(self._touched):
+            if meeting in self._purged:
+                store.put(_PURGED + meeting.encode(), b"")
+                store.forget(_PREFIX + meeting.encode())
+                continue
             order = self._meetings[meeting]
             order.own_bytes()
             store.put(_PREFIX + meeting.encode(), pickle.dumps((meeting, order)))
@@ -317,6 +326,10 @@ class Ingest:
                     body.meeting_id,
                 )
             ]
+        if isinstance(body, MeetingPurged):
+            self._purge(body.meeting_id)
+        elif body.meeting_id in self._purged:
+            return []
         source = f"{bare}/{received.shard}/{received.offset}"
         arrival = Arrival(
             body.meeting_id, body, received.arrival_ns, received.appended, source, received.traceparent
@@ -332,6 +345,13 @@ class Ingest:
         if modality in _JSON_MODALITIES:
             self._wait(order, (body.meeting_id, body.device_id, modality))
         return out
+
+    def _purge(self, meeting_id: str) -> None:
+        self._purged.add(meeting_id)
+        self._touched.add(meeting_id)
+        self._meetings.pop(meeting_id, None)
+        for place in [place for place in self._waiting if place[0] == meeting_id]:
+            del self._waiting[place]
 
     def _wait(self, order: MeetingOrder, place: tuple[str, str, Modality]) -> None:
         if order.waiting(place[1], place[2]):

@@ -55,6 +55,7 @@ class StepStore:
         self._sync = sync
         self._undo_count = 0
         self._unproved: int | None = None
+        self._forgotten: int | None = None
         self.shard = shard
         raw = self._raw(_SEQUENCE)
         self.sequence = int.from_bytes(raw, "big") if raw is not None else 0
@@ -78,6 +79,10 @@ class StepStore:
         """
         if proved and self._unproved is not None:
             self._family.delete_range(_UNDO, _UNDO_KEY.pack(_UNDO, self._unproved + 1, 0))
+            if self._forgotten is not None and self._forgotten <= self._unproved:
+                # Deleted values stay in RocksDB's files until these are written anew.
+                self._family.compact_range(None, None)
+                self._forgotten = None
             self._unproved = None
         self.sequence += 1
         self._undo_count = 0
@@ -93,6 +98,11 @@ class StepStore:
     def delete(self, key: bytes) -> None:
         """Remove a key; its value can still be rolled back until the next durable snapshot."""
         self._change(key, None)
+
+    def forget(self, key: bytes) -> None:
+        """As ``delete``; once the deletion is durable the value is taken out of the files too."""
+        self.delete(key)
+        self._forgotten = self.sequence
 
     def scan(self, prefix: bytes = b"") -> Iterator[tuple[bytes, bytes]]:
         """Keys that begin with ``prefix``, in order, with their values."""

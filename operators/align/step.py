@@ -9,8 +9,9 @@ from urllib.parse import quote
 from bytewax.operators import KeyedStream
 from pydantic import ValidationError
 
+from contracts.messages import MeetingPurged
 from contracts.packet import MAGIC
-from contracts.timeline import TIMELINE_RECORD, AnyRecord, Fence, UtteranceRecord
+from contracts.timeline import TIMELINE_RECORD, AnyRecord, ControlRecord, Fence, UtteranceRecord
 from operators.align.grid import Aligned, AlignSettings, MeetingAligner, Purged, Traced
 from operators.broker.sink import Outgoing
 from operators.broker.source import CaughtUp, Received
@@ -21,6 +22,7 @@ from operators.store import StepStore, Stores
 _MEETING: Final = b"meeting/"
 _UTTERANCE: Final = b"utterance/"
 _RUN: Final = b"run"
+_PURGED: Final = b"purged/"
 
 
 def _utterance_key(meeting_id: str, utterance_id: str) -> bytes:
@@ -37,6 +39,8 @@ class Align:
         self._traces: dict[str, str] = {}
         self._touched: set[str] = set()
         self._purged: set[str] = set()
+        """Meetings whose data had to go; nothing more of them is read."""
+        self._newly_purged: set[str] = set()
 
     def open(self, store: StepStore) -> None:
         for _, value in store.scan(_MEETING):
@@ -45,15 +49,17 @@ class Align:
         for _, value in store.scan(_UTTERANCE):
             record = UtteranceRecord.model_validate_json(value)
             self._meetings[record.meeting_id].utterances[record.id] = record
+        self._purged = {key.removeprefix(_PURGED).decode() for key, _ in store.scan(_PURGED)}
         run = store.get(_RUN)
         self._run = None if run is None else int.from_bytes(run, "big")
 
     def save(self, store: StepStore) -> None:
-        for name in sorted(self._purged):
-            store.delete(_MEETING + name.encode())
+        for name in sorted(self._newly_purged):
+            store.put(_PURGED + name.encode(), b"")
+            store.forget(_MEETING + name.encode())
             for key, _ in list(store.scan(_utterance_key(name, ""))):
-                store.delete(key)
-        self._purged.clear()
+                store.forget(key)
+        self._newly_purged.clear()
         for name in sorted(self._touched):
             meeting = self._meetings.get(name)
             if meeting is None:
@@ -94,7 +100,7 @@ class Align:
         return out
 
     def _traced(self, meeting_id: str, traceparent: str | None) -> list[Aligned]:
-        if traceparent is None or self._traces.get(meeting_id) == traceparent:
+        if traceparent is None or meeting_id in self._purged or self._traces.get(meeting_id) == traceparent:
             return []
         self._traces[meeting_id] = traceparent
         return [Traced(meeting_id, traceparent)]
@@ -106,6 +112,10 @@ class Align:
             return []
         if self._run is not None and record.run != self._run:
             return []
+        if record.meeting_id in self._purged:
+            again = isinstance(record, ControlRecord) and isinstance(record.control, MeetingPurged)
+            # Told on: what comes after a snapshot proves to the steps that it is durable.
+            return [Purged(record.meeting_id)] if again else []
         meeting = self._meetings.get(record.meeting_id)
         if meeting is None:
             meeting = self._meetings[record.meeting_id] = MeetingAligner(record.meeting_id, self._settings)
@@ -113,7 +123,9 @@ class Align:
         out = meeting.feed(record)
         if any(isinstance(change, Purged) for change in out):
             del self._meetings[record.meeting_id]
+            self._traces.pop(record.meeting_id, None)
             self._purged.add(record.meeting_id)
+            self._newly_purged.add(record.meeting_id)
         return out
 
 

@@ -6,10 +6,10 @@ from typing import Final
 
 from bytewax.operators import KeyedStream
 
-from contracts.messages import ALL_MEETINGS, Calibration, ClockState
+from contracts.messages import ALL_MEETINGS, Calibration, ClockState, MeetingPurged
 from operators.broker.sink import Outgoing
 from operators.broker.source import CaughtUp
-from operators.clock.placing import ClockOutput, ClockSettings, MeetingClocks, Timed
+from operators.clock.placing import ClockOutput, ClockSettings, MeetingClocks, Timed, check_believable
 from operators.ingest import Arrival, refused
 from operators.log import say
 from operators.shard import by_shard
@@ -40,7 +40,9 @@ class Clock:
 
     def save(self, store: StepStore) -> None:
         for meeting in sorted(self._touched):
-            if meeting != ALL_MEETINGS:
+            if meeting != ALL_MEETINGS and meeting not in self._meetings:
+                store.forget(_PREFIX + meeting.encode())
+            elif meeting != ALL_MEETINGS:
                 store.put(_PREFIX + meeting.encode(), pickle.dumps((meeting, self._meetings[meeting])))
             else:
                 store.put(_GLOBAL, pickle.dumps((self._calibrations, self._states)))
@@ -58,11 +60,21 @@ class Clock:
             if isinstance(value, Outgoing | CaughtUp):
                 out.append(value)
                 continue
+            try:
+                if isinstance(value.body, Calibration | ClockState):
+                    check_believable(value.body)
+            except ValueError as error:
+                out.append(refused(value, error))
+                continue
             self._touched.add(value.meeting_id)
             if value.meeting_id == ALL_MEETINGS:
                 out.append(Timed(value, 0))
                 if isinstance(value.body, Calibration | ClockState):
                     out += self._for_all(value.body)
+                continue
+            if isinstance(value.body, MeetingPurged):
+                self._meetings.pop(value.meeting_id, None)
+                out.append(Timed(value, 0))
                 continue
             clocks = self._meetings.get(value.meeting_id)
             if clocks is None:
@@ -86,7 +98,12 @@ class Clock:
         out: list[ClockOutput] = []
         for meeting_id, clocks in self._meetings.items():
             self._touched.add(meeting_id)
-            out += clocks.told(body)
+            try:
+                out += clocks.told(body)
+            except (ValueError, ArithmeticError) as error:
+                # It fits other meetings; one must not end the flow over it, again after every restart.
+                about = " ".join(str(error).split())[:300]
+                say(f"flows.perceive: {body.type} of {body.device} does not fit {meeting_id}: {about}")
         return out
 
 

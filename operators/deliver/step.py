@@ -18,6 +18,7 @@ from operators.draft import Decided, Drafted
 from operators.log import say
 from operators.shard import by_shard
 from operators.store import StepStore, Stores
+from operators.telemetry import observed_function
 from operators.verify.check import Verifier
 from operators.verify.types import Draft, Verified
 
@@ -56,7 +57,7 @@ class Deliver:
         for name in sorted(self._touched):
             ledger = self._ledgers.get(name)
             if ledger is None:
-                store.delete(_PREFIX + name.encode())
+                store.forget(_PREFIX + name.encode())
             else:
                 store.put(_PREFIX + name.encode(), pickle.dumps(ledger))
             if name in self._doomed:
@@ -131,6 +132,8 @@ class Deliver:
 
 def judge(verifier: Verifier, drafted: Drafted) -> Judged:
     """Verify what is a draft; people's decisions and purges pass."""
+    if isinstance(drafted, Purged):
+        verifier.forget(drafted.meeting_id)
     return verifier.verify(drafted) if isinstance(drafted, Draft) else drafted
 
 
@@ -140,7 +143,7 @@ def verify(up: KeyedStream[tuple[int, Drafted]], verifier: Verifier) -> KeyedStr
     def of_shard(value: tuple[int, Drafted]) -> tuple[int, Judged]:
         return value[0], judge(verifier, value[1])
 
-    return op.map_value("verify", up, of_shard)
+    return op.map_value("verify", up, observed_function("verify", of_shard))
 
 
 def deliver(

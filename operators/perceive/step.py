@@ -17,9 +17,9 @@ import cv2
 import numpy as np
 from bytewax.operators import KeyedStream
 
-from contracts.messages import ALL_MEETINGS, Control, DeadLetter, PartialText
+from contracts.messages import ALL_MEETINGS, Control, DeadLetter, MeetingPurged, PartialText
 from contracts.packet import Modality, Packet, encode
-from contracts.timeline import AnyRecord, ClockRecord, NoticeRecord
+from contracts.timeline import AnyRecord, ClockRecord, ControlRecord, NoticeRecord
 from contracts.topics import AUDIO, DEADLETTER, PARTIALS, TIMELINE, VIDEO
 from models.slide_reader import SlideReader, SlideReaderSettings, TextLine, run_niced
 from models.speech_recogniser import Recognition, SpeechRecogniser
@@ -242,9 +242,11 @@ class Perceive:
     def save(self, store: StepStore) -> None:
         store.put(_OFFSET, self._journal.end_offset(self._shard).to_bytes(8, "big"))
         for meeting_id in sorted(self._touched):
-            store.put(
-                _PREFIX + meeting_id.encode(), pickle.dumps((meeting_id, self._meetings[meeting_id].state()))
-            )
+            meeting = self._meetings.get(meeting_id)
+            if meeting is None:
+                store.forget(_PREFIX + meeting_id.encode())
+            else:
+                store.put(_PREFIX + meeting_id.encode(), pickle.dumps((meeting_id, meeting.state())))
         self._touched.clear()
         store.put(_GLOBAL, pickle.dumps(self._global))
 
@@ -301,6 +303,8 @@ class Perceive:
                 self._global[body.type, body.subject] = timed
             targets = [m for m in self._meetings.values() if not m.ended]
             return [o for m in targets for o in self._handle(m.meeting_id, m.feed(timed, self._idle_s))]
+        if isinstance(arrival.body, MeetingPurged):
+            return self._purge(arrival.body, arrival.source)
         if arrival.traceparent is not None:
             self._traces[arrival.meeting_id] = arrival.traceparent
         meeting = self._meeting(arrival.meeting_id)
@@ -311,6 +315,14 @@ class Perceive:
             say(f"flows.perceive: {arrival.source} was refused: {' '.join(str(error).split())[:300]}")
             return [refused(arrival, error)]
         return self._handle(arrival.meeting_id, emissions)
+
+    def _purge(self, purged: MeetingPurged, source: str) -> list[Outgoing]:
+        """Forget the meeting, and tell the log so; answers that are still under way find nobody."""
+        name = purged.meeting_id
+        for kept in (self._meetings, self._decided, self._traces):
+            kept.pop(name, None)
+        self._resumed = [(meeting_id, found) for meeting_id, found in self._resumed if meeting_id != name]
+        return self._handle(name, [ControlRecord(meeting_id=name, control=purged, source=source)])
 
     def _dead_letter(self, refused: Undecodable) -> Outgoing:
         packet = refused.packet
@@ -347,7 +359,9 @@ class Perceive:
 
     def answered(self, meeting_id: str, answer: Answer) -> list[Outgoing]:
         """Hand an answer of the workers to its meeting."""
-        meeting = self._meetings[meeting_id]
+        meeting = self._meetings.get(meeting_id)
+        if meeting is None:  # purged meanwhile
+            return []
         if isinstance(answer, Recognised):
             return self._handle(meeting_id, meeting.recognised(answer.request, answer.found))
         if isinstance(answer, SlideRead):

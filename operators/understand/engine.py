@@ -229,6 +229,10 @@ class RuleEngine:
         self._made[id(draft)] = (draft, roster, date, item)
         return item
 
+    def forget_made(self) -> None:
+        """Forget items made lately, of all meetings; they are made again when they are asked for."""
+        self._made.clear()
+
     def _item(self, draft: Draft, state: State) -> DraftItem:
         kind = "answered_question" if draft.solved else _KINDS[draft.family]
         owner, external = _owner(draft.claim, state.roster)

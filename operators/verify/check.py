@@ -402,6 +402,10 @@ class Verifier:
             draft, tuple(items), summary, verdict, tuple(dict.fromkeys([*draft.notices, *notices]))
         )
 
+    def forget(self, meeting_id: str) -> None:
+        """Forget the verdicts on a meeting's items."""
+        self._meetings.pop(meeting_id, None)
+
     def _memory(self, draft: Draft, speakers: tuple[str, ...]) -> _Memory:
         surroundings = (draft.context.attendees, draft.context.date, speakers, draft.zero_ns, draft.origin)
         memory = self._meetings.get(draft.meeting_id)
