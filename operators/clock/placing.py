@@ -19,7 +19,10 @@ from operators.broker.source import CaughtUp
 from operators.ingest import Arrival, modality_of
 
 _ABSURD_NS: Final = 2**62
+_MOST_OFFSET_NS: Final = 2**63 - 2**61
+"""What steps may add up to: still a number of 64 bits with a calibration on top."""
 _NS_PER_S: Final = 1_000_000_000
+_LONGEST_LOSS_NS: Final = 86_400 * _NS_PER_S
 DEFAULT_TAI_UTC_S: Final = 37
 """TAI minus UTC since 2017 (IERS Bulletin C)."""
 
@@ -231,7 +234,9 @@ class MeetingClocks:
             return None
         missing = max(0, body.sequence - last.sequence - 1)
         steady = isinstance(body, Packet) and body.codec is not Codec.JPEG
-        expected_raw = last.raw_end_ns + (missing * body.duration_ns if steady else 0)
+        lost_ns = missing * body.duration_ns if steady else 0
+        # A counter that jumps by more than a day of packets has lost none of them.
+        expected_raw = last.raw_end_ns + (lost_ns if lost_ns <= _LONGEST_LOSS_NS else 0)
         jump_ns, waited_ns = body.timestamp_ns - expected_raw, arrival.arrival_ns - last.arrival_ns
         allowed_ns = self._settings.step_ns if steady else self._settings.sparse_step_ns
         if abs(jump_ns) <= allowed_ns or abs(jump_ns - waited_ns) <= allowed_ns:
@@ -251,6 +256,8 @@ class MeetingClocks:
         """The device's clock jumped: go on where the stream was, and say how unsure that is."""
         old = device.record
         jump_ns = to_timeline_ns(old, raw) - placed_ns
+        if max(abs(raw - placed_ns), abs(device.base_ns + jump_ns)) >= _MOST_OFFSET_NS:
+            raise ValueError(f"a stamp of {raw} ns leaves its stream by more than a clock can")
         device.base_ns += jump_ns
         device.steps += 1
         # The device's other streams are stamped by the same clock and will follow.
@@ -269,6 +276,12 @@ class MeetingClocks:
         else:
             text = f"The clock of {name} keeps jumping; its times are unsure."
         return [device.record, NoticeRecord(meeting_id=self._meeting_id, code="clock_step", text=text)]
+
+
+def check_believable(body: Calibration | ClockState) -> None:
+    """Raises ValueError for a calibration that no clock can have: an offset must leave room for the stamps."""
+    if isinstance(body, Calibration) and abs(body.offset_ns) >= _ABSURD_NS:
+        raise ValueError(f"an offset of {body.offset_ns} ns is more than a clock can have")
 
 
 def _anchor_ns(state: ClockState | None) -> int | None:

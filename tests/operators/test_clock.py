@@ -372,3 +372,44 @@ def test_an_anchor_that_no_clock_can_have_costs_nothing_but_itself() -> None:
     out = clock.on_batch([Arrival("m", state, 10**18, True, "minuted.control/0/0")])
     out += clock.on_batch([Arrival("m", message, 10**18, True, "minuted.transcript/0/0")])
     assert [o.arrival.body for o in out if isinstance(o, Timed)] == [state, message]
+
+
+# What no clock can be
+
+
+def fitting(out: Sequence[object]) -> None:
+    """Every clock record can be written and read."""
+    for value in out:
+        if isinstance(value, ClockRecord):
+            assert ClockRecord.model_validate_json(value.to_bytes()) == value
+
+
+def test_a_sequence_counter_that_jumps_far_gives_a_clock_that_can_be_written() -> None:
+    step = Clock(ClockSettings())
+    for sequence, at_ns in ((0, 0), (2**62, 20 * MS), (2**62 + 1, 40 * MS), (2**63, 60 * MS)):
+        fitting(step.on_batch([arrival(sound(TAI + at_ns, sequence=sequence), TAI + LAG + at_ns)]))
+
+
+def test_a_clock_that_jumps_from_end_to_end_is_refused_before_it_runs_out_of_numbers() -> None:
+    step, refused = Clock(ClockSettings()), 0
+    for sequence in range(12):
+        stamp_ns = TAI if sequence % 2 else -(2**62) - 2**61
+        out = step.on_batch(
+            [arrival(sound(stamp_ns, sequence=sequence), TAI + LAG + sequence * 20 * MS)]
+        )  # fmt: skip
+        fitting(out)
+        refused += sum(isinstance(value, Outgoing) for value in out)
+    assert refused
+    assert told([arrival(sound(TAI, device="other"))], step).placed == [TAI]
+
+
+@pytest.mark.parametrize("meeting", ["m", ALL_MEETINGS])
+def test_a_calibration_that_no_clock_can_have_is_refused(meeting: str) -> None:
+    step = Clock(ClockSettings())
+    told([STARTED, arrival(sound(TAI - 37 * S, kind=ClockKind.UTC))], step)
+    out = step.on_batch(
+        [arrival(Calibration(meeting_id=meeting, device="mic", offset_ns=-(2**63), uncertainty_ns=0))]
+    )
+    assert [type(value) for value in out] == [Outgoing]
+    later = sound(TAI - 37 * S + 20 * MS, sequence=1, kind=ClockKind.UTC)
+    assert step.on_batch([arrival(later)]) == [Timed(arrival(later), 0)]
