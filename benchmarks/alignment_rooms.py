@@ -11,7 +11,6 @@ from typing import Final, Literal
 
 import numpy as np
 import numpy.typing as npt
-from scipy.signal import lfilter
 
 from contracts.pulse_train import CHIRP_FROM_HZ, CHIRP_S, CHIRP_TO_HZ, ON_S, PULSES_S
 from devices.acoustics import Microphone, PlacedClip, Point, Room, mix
@@ -193,9 +192,12 @@ def _voice(lasts_s: float, pitch_hz: float, random: np.random.Generator) -> Sign
 
 
 def _resonance(source: Signal, hertz: float) -> Signal:
+    """A two-pole resonance, by its transfer function."""
+    size = 2 * len(source)
     radius = math.exp(-math.pi * 90.0 / RATE_HZ)
-    poles = [1.0, -2.0 * radius * math.cos(2 * math.pi * hertz / RATE_HZ), radius**2]
-    return np.asarray(lfilter([1.0 - radius], poles, source))
+    turn = np.exp(-2j * np.pi * np.arange(size // 2 + 1) / size)
+    poles = 1.0 - 2.0 * radius * math.cos(2 * math.pi * hertz / RATE_HZ) * turn + radius**2 * turn**2
+    return np.asarray(np.fft.irfft(np.fft.rfft(source, size) * (1.0 - radius) / poles, size)[: len(source)])
 
 
 def _brightness(stream: Stream, kind: DeviceKind, seed: int) -> Signal:

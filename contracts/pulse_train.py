@@ -7,9 +7,10 @@ place a camera far more finely than one flash could.
 
 from typing import Final
 
-PULSES_S: Final = (0.0, 0.61, 1.37, 2.3, 3.05, 4.13, 4.79, 5.72, 6.59, 7.26, 8.37, 9.11)
-"""Starts of the pulses, in seconds from the first."""
-ON_S: Final = 0.25
+PULSES_S: Final = (0.0, 0.828, 1.824, 2.643, 3.447, 4.189, 5.004, 6.015, 6.815, 7.738, 8.76, 9.628)
+"""Starts of the pulses, in seconds from the first: on and off, they fall evenly between the pictures of a camera
+at 12, 15, 24, 25, 30 or 50 a second (no gap above 0.15 of a period, with two pulses missed)."""
+ON_S: Final = 0.272
 """How long each light stays on."""
 CHIRP_S: Final = 0.05
 CHIRP_FROM_HZ: Final = 800.0

@@ -173,9 +173,7 @@ class StreamCourse:
         by_ns = 0
         if before is not None and abs(after - before) > _LEVEL_NS:
             moved_ns = round(before - after)
-            agrees = (
-                self.steady and not suspicion.after_freeze and abs(suspicion.jump_ns - moved_ns) < _LEVEL_NS
-            )
+            agrees = self._count_agrees(suspicion, moved_ns)
             by_ns = suspicion.jump_ns if agrees else moved_ns
             if agrees or suspicion.jump_ns * moved_ns > 0 or suspicion.after_freeze:
                 unsure = None if agrees else 4 * _MS
@@ -186,3 +184,11 @@ class StreamCourse:
         for x, y in zip(suspicion.hull.x, suspicion.hull.y, strict=True):
             self.envelope.push(arrival_ns, x - by_ns, y + by_ns)
         return found
+
+    def _count_agrees(self, suspicion: _Suspicion, moved_ns: int) -> bool:
+        """Whether the stamps' own count tells the size of a jump that delivery shows roughly."""
+        if not self.steady or suspicion.after_freeze:
+            return False
+        # The route may have changed in the same seconds; a count of samples is beyond doubt.
+        most_ns = max(_LEVEL_NS, abs(suspicion.jump_ns) // 3) if self.sound else _LEVEL_NS
+        return abs(suspicion.jump_ns - moved_ns) < most_ns

@@ -11,11 +11,13 @@ import numpy.typing as npt
 from contracts.pulse_train import CHIRP_FROM_HZ, CHIRP_S, CHIRP_TO_HZ, ON_S
 
 Samples = npt.NDArray[np.float32]
+Spectrum = npt.NDArray[np.complex64]
 
 _LIT: Final = 0.12
 """Least rise of brightness (full scale 1) that can be a flash."""
 _CHIRP_MATCH: Final = 0.3
 _APART_NS: Final = 300_000_000
+_LONGEST_NS: Final = 600_000_000
 _MATCH_NS: Final = 250_000_000
 _LEAST_PULSES: Final = 4
 _SLACK_NS: Final = 1_500_000
@@ -32,15 +34,21 @@ def chirp(rate_hz: int) -> Samples:
     return tone
 
 
-def chirp_times(samples: Samples, rate_hz: int) -> list[float]:
-    """Starts of chirps in a stretch of sound, in samples from its beginning, by matched filter."""
+@lru_cache(maxsize=8)
+def _chirp_spectrum(rate_hz: int, size: int) -> Spectrum:
+    return np.conj(np.fft.rfft(chirp(rate_hz), size))
+
+
+def chirp_times(samples: Samples, spectrum: Spectrum, size: int, rate_hz: int) -> list[float]:
+    """Starts of chirps in a stretch of sound, in samples from its beginning, by matched filter.
+
+    ``spectrum``: of the samples, by a transform of ``size``.
+    """
     tone = chirp(rate_hz)
     if len(samples) <= len(tone):
         return []
-    size = 1 << (len(samples) + len(tone)).bit_length()
-    product = np.fft.rfft(samples, size) * np.conj(np.fft.rfft(tone, size))
     count = len(samples) - len(tone)
-    match = np.fft.irfft(product, size)[:count]
+    match = np.fft.irfft(spectrum * _chirp_spectrum(rate_hz, size), size)[:count]
     energy = np.concatenate([[0.0], np.cumsum(np.square(samples, dtype=np.float64))])
     around = energy[len(tone) : len(tone) + count] - energy[:count]
     own = float(np.sum(np.square(tone, dtype=np.float64)))
@@ -86,30 +94,33 @@ class FlashWatch:
         default_factory=lambda: deque(maxlen=MOST_PULSES)
     )
     """Interval in which each flash began, and in which it ended."""
-    _dark: float | None = None
-    _since: int | None = None
+    dark: float = 1.0
+    """Brightness between flashes."""
+    lit_x: int | None = None
+    """Since when it is lit."""
 
     def push(self, x_ns: int, brightness: float) -> None:
         """The next picture: time of its middle, mean brightness 0..1."""
         if self.recent and x_ns <= self.recent[-1][0]:
             return
         self.recent.append((x_ns, brightness))
-        if len(self.recent) < 4:
+        if brightness > self.dark + _LIT:
+            self.lit_x = x_ns if self.lit_x is None else self.lit_x
+            if x_ns - self.lit_x > _LONGEST_NS:
+                # It stays: another picture, not a flash.
+                self.dark, self.lit_x = brightness, None
             return
-        values = list(self.recent)
-        dark = float(np.median([v for x, v in values if x_ns - x < 2_500_000_000]))
-        lit = [place for place, (x, v) in enumerate(values) if v - dark > _LIT and x_ns - x < 1_200_000_000]
-        if not lit or brightness - dark > 0.25 * (max(values[p][1] for p in lit) - dark):
-            return
-        self._whole(values, dark, lit)
+        if self.lit_x is not None and len(self.recent) > 3:
+            self._whole(list(self.recent))
+            self.lit_x = None
+        self.dark += 0.2 * (brightness - self.dark)
 
-    def _whole(self, values: list[tuple[int, float]], dark: float, lit: list[int]) -> None:
-        half = dark + 0.5 * (max(values[p][1] for p in lit) - dark)
-        above = [p for p in lit if values[p][1] > half]
-        if not above or above[0] == 0:
-            return
-        # Only the last flash: an earlier one may still be among the recent pictures.
-        last = above[-1]
+    def _whole(self, values: list[tuple[int, float]]) -> None:
+        """The light has just gone out again."""
+        begun = self.lit_x or 0
+        brightest = max(v for x, v in values if x >= begun)
+        half = self.dark + 0.5 * (brightest - self.dark)
+        last = max(p for p, (_, v) in enumerate(values) if v > half)
         first = last
         while first - 1 >= 0 and values[first - 1][1] > half:
             first -= 1

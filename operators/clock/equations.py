@@ -187,7 +187,7 @@ def levels(tracked: Tracked) -> list[tuple[int, int, float]]:
 def _voices(measured: Measured, layout: Layout, rows: Rows) -> None:
     """The same voice at two microphones: their clocks, and the way between them."""
     for (talker, other, _), pairs in measured.pairs.items():
-        if talker not in layout.knots or other not in layout.knots:
+        if not pairs or talker not in layout.knots or other not in layout.knots:
             continue
         if (talker, other) not in layout.paths:
             layout.paths[talker, other] = layout.column()
@@ -196,7 +196,7 @@ def _voices(measured: Measured, layout: Layout, rows: Rows) -> None:
             terms = layout.deviation(other, pair.other_x) + layout.deviation(talker, pair.talker_x, -1.0)
             terms.append((layout.paths[talker, other], 1.0))
             later_ms = (pair.other_x - pair.talker_x) / 1e6
-            rows.add(terms, later_ms, _PAIR_MS, Loss.ROBUST)
+            rows.add(terms, later_ms, _PAIR_MS, Loss.ROBUST, (talker, other))
     for (talker, other), column in layout.paths.items():
         back = layout.paths.get((other, talker))
         if back is not None and talker < other:
@@ -223,4 +223,4 @@ def _pulses(measured: Measured, layout: Layout, rows: Rows) -> None:
             terms += layout.deviation(heard.name, match.x_ns - match.difference_ns, -1.0)
             terms.append((layout.beeps[heard.name], -1.0))
             sigma = match.half_width_ns / 1e6 / math.sqrt(3.0) * math.sqrt(len(listening))
-            rows.add(terms, match.difference_ns / 1e6, sigma, Loss.ROBUST)
+            rows.add(terms, match.difference_ns / 1e6, sigma, Loss.ROBUST, (seen.name, heard.name))

@@ -17,7 +17,7 @@ from operators.clock.cues import chirp_times
 from operators.clock.equations import Layout, Measured, equations
 from operators.clock.judge import Judge
 from operators.clock.solve import Solution, solve
-from operators.clock.sounds import WINDOW_S, Levels, level_db, phat_peak
+from operators.clock.sounds import WINDOW_S, Levels, Window, level_db, phat_peak
 from operators.clock.tracked import (
     KNOT_NS,
     Claim,
@@ -34,8 +34,7 @@ Samples = npt.NDArray[np.float32]
 EVERY_NS: Final = 10_000_000_000
 _FIRST_NS: Final = 5_000_000_000
 _LISTEN_EVERY_NS: Final = 1_000_000_000
-_LISTEN_BEHIND_NS: Final = 1_600_000_000
-_MOST_LAG_S: Final = 0.08
+_LISTEN_BEHIND_NS: Final = 1_900_000_000
 _KEPT_BINS: Final = 18
 _KEPT_JUMPS: Final = 8
 _THAW_NS: Final = 5_000_000_000
@@ -122,35 +121,31 @@ class MeetingEstimator:
         """One window of all microphones: who speaks, how much later the others hear it, chirps."""
         if self.base_ns is None:
             return
-        windows: dict[str, tuple[int, Samples]] = {}
+        windows: dict[str, Window] = {}
         for tracked in self.devices.values():
             if tracked.kind != "sound" or not tracked.ring.blocks:
                 continue
-            x_ns = near_ns + round(1e6 * self._expected(tracked, near_ns))
-            window = tracked.ring.window(x_ns)
+            window = tracked.ring.window(near_ns + round(1e6 * self._expected(tracked, near_ns)))
             if window is None:
                 continue
-            begin_ns, samples = x_ns + round(window[0]), window[1]
-            windows[tracked.name] = (begin_ns, samples)
-            for place in chirp_times(samples, tracked.ring.rate_hz):
-                tracked.chirps.add(begin_ns + round(place / tracked.ring.rate_hz * 1e9))
-        talker = self._levels.talker({name: level_db(samples) for name, (_, samples) in windows.items()})
+            windows[tracked.name] = window
+            rate_hz = tracked.ring.rate_hz
+            for place in chirp_times(window.samples, window.spectrum, window.size, rate_hz):
+                tracked.chirps.add(window.begin_x + round(place / rate_hz * 1e9))
+        talker = self._levels.talker({name: level_db(w.samples) for name, w in windows.items()})
         if talker is None:
             return
         number = near_ns // EVERY_NS
-        rate_hz = self.devices[talker].ring.rate_hz
-        for name, (begin_ns, samples) in windows.items():
-            kept = self._pairs.get((talker, name, number), [])
-            if name == talker or self.devices[name].ring.rate_hz != rate_hz:
+        own, rate_hz = windows[talker], self.devices[talker].ring.rate_hz
+        middle = round(WINDOW_S * 5e8)
+        for name, window in windows.items():
+            kept = self._pairs.setdefault((talker, name, number), [])
+            if name == talker or self.devices[name].ring.rate_hz != rate_hz or len(kept) >= _KEPT_PAIRS:
                 continue
-            if len(kept) >= _KEPT_PAIRS:
-                continue
-            own_ns, own = windows[talker]
-            peak = phat_peak(samples, own, rate_hz, _MOST_LAG_S)
+            peak = phat_peak(window, own, rate_hz)
             if peak is not None:
-                middle = round(WINDOW_S * 5e8)
-                pair = Pair(own_ns + middle, begin_ns + middle + round(peak.lag_s * 1e9))
-                self._pairs.setdefault((talker, name, number), kept).append(pair)
+                other_x = window.begin_x + middle + round(peak.lag_s * 1e9)
+                kept.append(Pair(own.begin_x + middle, other_x))
 
     def _expected(self, tracked: Tracked, near_ns: int) -> float:
         """Deviation in ms, by the last solution or by arrival alone."""
@@ -171,24 +166,33 @@ class MeetingEstimator:
         judge = Judge(self.settings, base_ns)
         for tracked in known:
             if not tracked.named:
-                tracked.believed = judge.rough(tracked)
-        for _ in range(4):
-            layout, solution = self._solved(known, base_ns)
-            changed = judge.new_routes(known, layout, solution)
-            doubted = judge.contradicting(known, layout, solution)
-            for tracked in doubted:
-                tracked.believed = False
-            if not doubted and not changed:
-                break
+                self._found += judge.rough(tracked)
+        layout, solution = self._settled(known, base_ns, judge)
         self._found += judge.named(known, layout, solution)
         for tracked in known:
             tracked.curve = layout.curve(tracked, solution)
             knots, values, _ = tracked.curve
             tracked.course.skew = float((values[-1] - values[-2]) / (knots[-1] - knots[-2]) * 1e-3)
 
-    def _solved(self, known: Sequence[Tracked], base_ns: int) -> tuple[Layout, Solution]:
-        layout, rows = equations(Measured(known, self._pairs, base_ns), self.settings)
-        return layout, solve(layout.count, rows)
+    def _settled(self, known: Sequence[Tracked], base_ns: int, judge: Judge) -> tuple[Layout, Solution]:
+        """Solve, try without the claims that do not fit, and keep those away that are then refuted."""
+        tried: set[str] = set()
+        without: list[Tracked] = []
+        while True:
+            layout, rows = equations(Measured(known, self._pairs, base_ns), self.settings)
+            solution = solve(layout.count, rows)
+            innocent = [t for t in without if not judge.refuted(t, layout, solution)]
+            without = []
+            for tracked in innocent:
+                tracked.believed = True
+            changed = judge.new_routes(known, layout, solution)
+            if not innocent and not changed:
+                without = judge.suspects([t for t in known if t.name not in tried], layout, rows, solution)
+                if not without:
+                    return layout, solution
+            for tracked in without:
+                tracked.believed = False
+                tried.add(tracked.name)
 
     def _forget_old(self, known: Sequence[Tracked], base_ns: int) -> None:
         """Keep three minutes; what a curve was where they begin stands as a prior."""

@@ -1,12 +1,13 @@
 """Which devices contradict the rest, which agree again, and whose way to the broker has changed."""
 
+import math
 from collections.abc import Sequence
-from typing import Final
+from typing import Final, Literal
 
 import numpy as np
 
 from operators.clock.equations import Layout, levels
-from operators.clock.solve import Solution
+from operators.clock.solve import Rows, Solution, Vector
 from operators.clock.tracked import KNOT_NS, EstimateSettings, Finding, Tracked
 
 _ROUTE_MS: Final = 3.5
@@ -14,6 +15,8 @@ _ROUTE_SPREADS: Final = 4.0
 _MOST_ROUTES: Final = 3
 _DOUBT: Final = 1.5
 """A claim is looked at without it where the solution leaves it by so many times its bound."""
+_FOE_SIGMAS: Final = 4.0
+"""Two devices contradict each other where what both took in fits worse than this."""
 _AGREES_MS: Final = 1.0
 _AGREES_SIGMA_MS: Final = 4.0
 
@@ -25,25 +28,59 @@ class Judge:
         self._settings = settings
         self._base_ns = base_ns
 
-    def rough(self, tracked: Tracked) -> bool:
-        """Whether arrival alone lets a claim stand."""
+    def rough(self, tracked: Tracked) -> list[Finding]:
+        """Whether arrival alone lets a claim stand; stamps of the wrong epoch are off by exactly that much."""
         settings, course = self._settings, tracked.course
         mean = (settings.sound_floor_ms if course.sound else settings.picture_floor_ms)[0]
         level = course.envelope.level(course.skew, course.last_x, last=18)
         if level is None:
-            return True
+            return []
         error_ms = mean + (course.zero_ns + tracked.claim_shift_ns - level) / 1e6
-        return abs(error_ms) < settings.coarse_ms + tracked.claim.bound_ms
+        most_ms = settings.coarse_ms + tracked.claim.bound_ms
+        tracked.believed = abs(error_ms) < most_ms
+        if tracked.believed or abs(abs(error_ms) - settings.epoch_ms) > most_ms:
+            return []
+        epoch_ms = math.copysign(settings.epoch_ms, error_ms)
+        tracked.claim_shift_ns -= round(epoch_ms * 1e6)
+        tracked.believed = tracked.named = True
+        return [Finding(tracked.name, "epoch", epoch_ms)]
 
-    def contradicting(self, known: Sequence[Tracked], layout: Layout, solution: Solution) -> list[Tracked]:
-        """Devices whose claims the solution has left."""
-        found = []
+    def suspects(
+        self, known: Sequence[Tracked], layout: Layout, rows: Rows, solution: Solution
+    ) -> list[Tracked]:
+        """Believed devices whose claim is to be left out for a trial: the one that fits worst.
+
+        Two, where each of them is all that speaks against the other.
+        """
+        against: dict[tuple[str, str], list[float]] = {}
+        for between, residual in zip(rows.between, rows.residuals(solution.x), strict=True):
+            if between is not None:
+                against.setdefault(between, []).append(abs(float(residual)))
+        foes: dict[str, set[str]] = {}
+        for (one, two), residuals in against.items():
+            if float(np.median(residuals)) > _FOE_SIGMAS:
+                foes.setdefault(one, set()).add(two)
+                foes.setdefault(two, set()).add(one)
+        scores: list[tuple[float, Tracked]] = []
         for tracked in known:
             if tracked.believed:
-                errors, _, bounds = self._errors(tracked, layout, solution)
-                if np.any(np.abs(errors) > _DOUBT * bounds):
-                    found.append(tracked)
-        return found
+                errors, _, bounds = self.errors(tracked, layout, solution)
+                leaves = float(np.max(np.abs(errors) / bounds))
+                score = len(foes.get(tracked.name, ())) + (100.0 + leaves if leaves > _DOUBT else 0.0)
+                scores.append((score, tracked))
+        scores.sort(key=lambda entry: (-entry[0], entry[1].name))
+        if not scores or scores[0][0] == 0.0:
+            return []
+        tied = len(scores) > 1 and scores[1][0] == scores[0][0] == 1.0
+        return [tracked for _, tracked in scores[: 2 if tied else 1]]
+
+    def refuted(self, tracked: Tracked, layout: Layout, solution: Solution) -> bool:
+        """Whether a claim that was left out is wrong beyond doubt."""
+        errors, sigmas, bounds = self.errors(tracked, layout, solution)
+        margin = np.maximum(self._settings.accuse_ms, self._settings.accuse_sigmas * sigmas)
+        drift, drift_sigma, _ = self._drift(tracked, layout, solution)
+        drifts = abs(drift) > max(self._settings.accuse_ms, self._settings.accuse_sigmas * drift_sigma)
+        return bool(drifts or np.any(np.abs(errors) - bounds > margin))
 
     def new_routes(self, known: Sequence[Tracked], layout: Layout, solution: Solution) -> bool:
         """Find ways to the broker that have become longer or shorter for good."""
@@ -66,17 +103,14 @@ class Judge:
         """Devices that are wrong beyond doubt and were not named, and those that agree again."""
         found = []
         for tracked in known:
-            errors, sigmas, bounds = self._errors(tracked, layout, solution)
             drift, drift_sigma, span_s = self._drift(tracked, layout, solution)
             drifts = abs(drift) > max(self._settings.accuse_ms, self._settings.accuse_sigmas * drift_sigma)
-            ppm = 1e3 * drift / span_s if span_s > 0 else 0.0
             if not tracked.named and not tracked.believed:
-                margin = np.maximum(self._settings.accuse_ms, self._settings.accuse_sigmas * sigmas)
-                worst = int(np.argmax(np.abs(errors) - bounds - margin))
-                off = abs(errors[worst]) - bounds[worst] > margin[worst]
-                if off or drifts:
+                if self.refuted(tracked, layout, solution):
+                    errors, _, _ = self.errors(tracked, layout, solution)
+                    ppm = 1e3 * drift / span_s if span_s > 0 else 0.0
                     tracked.named = True
-                    what = "skew" if drifts else "offset"
+                    what: Literal["skew", "offset"] = "skew" if drifts else "offset"
                     found.append(Finding(tracked.name, what, float(errors[-1]), ppm))
             elif tracked.named and not drifts and not tracked.course.doubtful:
                 found += self._taken_back(tracked, layout, solution)
@@ -97,9 +131,7 @@ class Judge:
         tracked.claim_shift_ns, tracked.claim_from_x = tracked.course.shift_ns, since
         return [Finding(tracked.name, "agrees", 0.0)]
 
-    def _errors(
-        self, tracked: Tracked, layout: Layout, solution: Solution
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def errors(self, tracked: Tracked, layout: Layout, solution: Solution) -> tuple[Vector, Vector, Vector]:
         """Error of the stamps where the claim speaks, its uncertainty, and what the claim allows; ms."""
         since = tracked.claim_from_x if tracked.claim_from_x is not None else tracked.first_x
         places = np.linspace(since, tracked.course.last_x, 5)

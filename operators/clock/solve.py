@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 Vector = npt.NDArray[np.float64]
+Places = npt.NDArray[np.int64]
 _CAUCHY: Final = 2.4
 """Residuals beyond this many sigma begin to lose their say (95 % efficiency for normal errors)."""
 _RIDGE: Final = 1e-12
@@ -33,10 +34,13 @@ class Rows:
     value: list[float] = field(default_factory=list)
     sigma: list[float] = field(default_factory=list)
     loss: list[int] = field(default_factory=list)
+    between: list[tuple[str, str] | None] = field(default_factory=list)
+    """Names of the two that a row compares, where it does."""
 
     def add(
-        self, terms: list[tuple[int, float]], value: float, sigma: float, loss: Loss = Loss.NORMAL
-    ) -> None:
+        self, terms: list[tuple[int, float]], value: float, sigma: float, loss: Loss = Loss.NORMAL,
+        between: tuple[str, str] | None = None,
+    ) -> None:  # fmt: skip
         """One equation; ``terms``: column and coefficient."""
         number = len(self.value)
         for column, coefficient in terms:
@@ -46,6 +50,12 @@ class Rows:
         self.value.append(value)
         self.sigma.append(sigma)
         self.loss.append(loss)
+        self.between.append(between)
+
+    def residuals(self, x: Vector) -> Vector:
+        """Observed minus model in standard uncertainties, shape (rows,)."""
+        model = np.bincount(self.row, np.asarray(self.coefficient) * x[self.column], len(self.value))
+        return np.asarray((np.asarray(self.value) - model) / np.asarray(self.sigma))
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,27 +68,43 @@ class Solution:
 
 def solve(unknowns: int, rows: Rows, start: Vector | None = None, iterations: int = 6) -> Solution:
     """Iteratively reweighted least squares (Holland and Welsch 1977) from ``start``, shape (unknowns,)."""
-    matrix = np.zeros((len(rows.value), unknowns))
-    np.add.at(matrix, (rows.row, rows.column), rows.coefficient)
+    row, column = np.asarray(rows.row), np.asarray(rows.column)
+    coefficient = np.asarray(rows.coefficient)
     value, sigma = np.asarray(rows.value), np.asarray(rows.sigma)
-    robust = np.asarray(rows.loss) == Loss.ROBUST
-    floor = np.asarray(rows.loss) == Loss.FLOOR
+    loss = np.asarray(rows.loss)
     bare = 1.0 / sigma**2
+    # Rows have a handful of terms: products of the terms of one row are all that the normal matrix is made of.
+    first, second = _couples(row)
+    place = column[first] * unknowns + column[second]
+    product, owner = coefficient[first] * coefficient[second], row[first]
     x = start
     for turn in range(iterations):
-        weight = bare if x is None else _weights(value - matrix @ x, sigma, bare, robust, floor)
-        scaled = matrix * weight[:, None]
-        normal = matrix.T @ scaled
+        weight = bare
+        if x is not None:
+            model = np.bincount(row, coefficient * x[column], len(value))
+            weight = _weights(value - model, sigma, bare, loss)
+        normal = np.bincount(place, product * weight[owner], unknowns * unknowns).reshape(unknowns, unknowns)
         normal[np.diag_indices(unknowns)] += _RIDGE
+        right = np.bincount(column, coefficient * (weight * value)[row], unknowns)
         if turn == iterations - 1:
             covariance = np.linalg.inv(normal)
-            return Solution(covariance @ (scaled.T @ value), covariance)
-        x = np.linalg.solve(normal, scaled.T @ value)
+            return Solution(covariance @ right, covariance)
+        x = np.linalg.solve(normal, right)
     raise ValueError("at least one iteration")
 
 
-def _weights(residual: Vector, sigma: Vector, bare: Vector, robust: Vector, floor: Vector) -> Vector:
-    scale = np.where(floor & (residual > 0), 3.0 * sigma, sigma)
-    weight = np.where(floor, 1.0 / scale**2, bare)
-    loses = robust | (floor & (residual > 0))
-    return np.where(loses, weight / (1.0 + (residual / (_CAUCHY * scale)) ** 2), weight)
+def _couples(row: Places) -> tuple[Places, Places]:
+    """Index pairs of all terms that share a row; ``row`` ascends."""
+    starts = np.searchsorted(row, row, "left")
+    sizes = np.searchsorted(row, row, "right") - starts
+    first = np.repeat(np.arange(len(row)), sizes)
+    within = np.arange(len(first)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+    return first, np.repeat(starts, sizes) + within
+
+
+def _weights(residual: Vector, sigma: Vector, bare: Vector, loss: Places) -> Vector:
+    floor = loss == Loss.FLOOR
+    above = floor & (residual > 0)
+    scale = np.where(above, 3.0 * sigma, sigma)
+    loses = (loss == Loss.ROBUST) | above
+    return np.where(loses, 1.0 / (scale**2 + (residual / _CAUCHY) ** 2), bare)

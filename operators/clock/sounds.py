@@ -8,13 +8,14 @@ import numpy as np
 import numpy.typing as npt
 
 Samples = npt.NDArray[np.float32]
+Spectrum = npt.NDArray[np.complex64]
 
-WINDOW_S: Final = 0.7
+WINDOW_S: Final = 1.0
+MOST_LAG_S: Final = 0.08
+"""Greatest delay that is looked for beyond what is known already."""
 _KEPT_S: Final = 4.0
 _LOW_HZ: Final = 150.0
 _HIGH_HZ: Final = 3800.0
-_FINER: Final = 4
-"""How much finer than samples the correlation is looked at before the peak is interpolated."""
 _CLEAR: Final = 7.0
 """Height of a clear peak, in standard deviations of the rest."""
 _ALONE: Final = 0.75
@@ -35,38 +36,59 @@ class Peak:
     clarity: float
 
 
-def phat_peak(first: Samples, second: Samples, rate_hz: int, most_s: float) -> Peak | None:
-    """Delay between two windows of the same length by generalised cross-correlation with phase transform.
+@dataclass(frozen=True, slots=True)
+class Window:
+    """A second of one microphone: time of its first sample on its ``x``, samples, their spectrum."""
 
-    None where no peak within ``most_s`` stands out. Source: Knapp and Carter 1976.
+    begin_x: int
+    samples: Samples
+    spectrum: Spectrum
+    size: int
+    """Length of the transform."""
+
+
+def transform_size(samples: int, rate_hz: int) -> int:
+    """Length of a transform that has room for delays of up to ``MOST_LAG_S``, and only small factors."""
+    least = samples + round(MOST_LAG_S * rate_hz)
+    return min(
+        size
+        for power in range(4, 24)
+        for factor in (1, 9, 15, 27, 45, 135)
+        if (size := factor << power) >= least
+    )
+
+
+def phat_peak(first: Window, second: Window, rate_hz: int) -> Peak | None:
+    """Delay between two windows of one length by generalised cross-correlation with phase transform.
+
+    None where no peak stands out. Source: Knapp and Carter 1976.
     """
-    size = 1 << (2 * len(first) - 1).bit_length()
-    spectrum = np.fft.rfft(first, size) * np.conj(np.fft.rfft(second, size))
-    frequency = np.fft.rfftfreq(size, 1.0 / rate_hz)
+    size = first.size
+    low, high = (round(hz * size / rate_hz) for hz in (_LOW_HZ, _HIGH_HZ))
+    spectrum = first.spectrum[low:high] * np.conj(second.spectrum[low:high])
     magnitude = np.abs(spectrum)
-    weight = np.where((frequency >= _LOW_HZ) & (frequency <= _HIGH_HZ), 1.0, 0.0)
-    total = float(np.sum(magnitude * weight))
-    if total <= 0.0:
+    mean = float(np.mean(magnitude))
+    if mean <= 0.0:
         return None
+    phase = np.zeros(size // 2 + 1, np.complex64)
     # Bins that hold nearly nothing are noise in both: they get no say for their phase.
-    mean = total / float(np.sum(weight))
-    phase = spectrum * weight / np.maximum(magnitude, 0.03 * mean)
-    fine = np.fft.irfft(phase, size * _FINER)
-    fine_hz = rate_hz * _FINER
-    reach = min(round(most_s * fine_hz), len(fine) // 2 - 1)
-    near = np.concatenate([fine[-reach:], fine[: reach + 1]])
+    phase[low:high] = spectrum / np.maximum(magnitude, 0.03 * mean)
+    found = np.fft.irfft(phase, size)
+    reach = round(MOST_LAG_S * rate_hz)
+    near = np.concatenate([found[-reach:], found[: reach + 1]])
     top = int(np.argmax(near))
     if not 0 < top < len(near) - 1:
         return None
-    guard = round(_NEAR_S * fine_hz)
+    guard = round(_NEAR_S * rate_hz)
     rest = np.concatenate([near[: max(0, top - guard)], near[top + guard + 1 :]])
-    spread = float(np.sqrt(np.mean(rest**2))) if len(rest) else 0.0
+    spread = float(np.sqrt(np.mean(rest**2)))
     if spread <= 0.0 or near[top] < _CLEAR * spread or float(np.max(rest)) > _ALONE * near[top]:
         return None
+    # The band ends below half of what the rate could carry, so a parabola fits the peak.
     before, at, after = (float(v) for v in near[top - 1 : top + 2])
     bend = before - 2 * at + after
     part = 0.5 * (before - after) / bend if bend < 0 else 0.0
-    return Peak((top - reach + part) / fine_hz, at / spread)
+    return Peak((top - reach + part) / rate_hz, at / spread)
 
 
 @dataclass(slots=True)
@@ -85,8 +107,8 @@ class SoundRing:
         while self.blocks and x_ns - self.blocks[0][0] > _KEPT_S * 1e9:
             self.blocks.popleft()
 
-    def window(self, x_ns: int) -> tuple[float, Samples] | None:
-        """``WINDOW_S`` of sound from about ``x_ns`` on: its true first time in ns after ``x_ns``, samples.
+    def window(self, x_ns: int) -> Window | None:
+        """``WINDOW_S`` of sound from about ``x_ns`` on.
 
         None where more than a tenth of it is missing; smaller gaps are silence.
         """
@@ -109,7 +131,9 @@ class SoundRing:
                 filled += right - left
         if filled < 0.9 * size:
             return None
-        return float(np.mean(offsets)) / self.rate_hz * 1e9, found
+        begin_x = x_ns + round(sum(offsets) / len(offsets) / self.rate_hz * 1e9)
+        length = transform_size(size, self.rate_hz)
+        return Window(begin_x, found, np.fft.rfft(found, length), length)
 
 
 @dataclass(slots=True)

@@ -33,6 +33,8 @@ class EstimateSettings:
     accuse_sigmas: float = 5.0
     coarse_ms: float = 150.0
     """Claims further than this from what arrival says are put aside before anything is solved."""
+    epoch_ms: float = 37_000.0
+    """TAI minus UTC: what stamps of the wrong epoch are off by."""
     cover: float = 3.0
     """Bounds are so many standard uncertainties."""
     least_bound_ms: float = 0.3
@@ -51,7 +53,7 @@ class Finding:
     """A device contradicts the rest, or no longer does."""
 
     device: str
-    what: Literal["offset", "skew", "step", "frozen", "agrees"]
+    what: Literal["offset", "skew", "step", "frozen", "epoch", "agrees"]
     error_ms: float
     skew_ppm: float = 0.0
 
