@@ -75,7 +75,8 @@ class FlowProcess:
         """
         deadline = time.monotonic() + timeout_s
         while time.monotonic() < deadline:
-            if f"flows.{self.name}: ready" in self._said():
+            said = self._said()
+            if f"flows.{self.name}: ready" in said or '"event": "ready"' in said:
                 return
             self.check()
             time.sleep(0.02)

@@ -39,7 +39,7 @@ from operators.telemetry_steps import (
 
 _SWEEP_S: Final = 0.5
 _TIMEOUT_S: Final = 5.0
-_CLOSE_MS: Final = 1_000
+_CLOSE_S: Final = 1.0
 _SECONDS: Final = (
     0.001,
     0.005,
@@ -100,12 +100,18 @@ class _Told:
     def __init__(self, service: str, where: str) -> None:
         self._service = service
         self._where = where
-        self._away = False
+        self._away = self._closed = False
         self._lock = threading.Lock()
 
-    def result(self, good: bool) -> None:
+    def close(self) -> None:
+        """Say nothing more."""
         with self._lock:
-            if good != self._away:
+            self._closed = True
+
+    def result(self, good: bool) -> None:
+        """Something was sent, or could not be."""
+        with self._lock:
+            if good != self._away or self._closed:
                 return
             self._away = not good
         if good:
@@ -156,7 +162,7 @@ class Exporting:
         quiet.addHandler(logging.NullHandler())
         quiet.propagate = False  # people get our line, once an outage, instead of one for each attempt
         resource = Resource.create({"service.name": service, "service.version": version})
-        told = _Told(
+        told = self._told = _Told(
             service, endpoint or os.environ.get("OTEL_EXPORTER_OTLP_ENDPOINT", "the default address")
         )
         base = None if endpoint is None else endpoint.rstrip("/")
@@ -223,17 +229,23 @@ class Exporting:
             instrument.set(value, attributes)
 
     def close(self) -> None:
-        """Send what is left, for a second at most."""
+        """Send what is left, for a second at most, and end."""
         if self._closing.is_set():
             return
         self._closing.set()
         atexit.unregister(self.close)
         self._sweep_once(everything=True)
         # In threads of their own: a collector that is away must not hold the end of a flow.
-        for flush in (self._tracers.force_flush, self._meters.force_flush):
-            sender = threading.Thread(target=flush, args=(_CLOSE_MS,), daemon=True)
+        senders = [
+            threading.Thread(target=end, daemon=True)
+            for end in (self._tracers.shutdown, self._meters.shutdown)
+        ]
+        for sender in senders:
             sender.start()
-            sender.join(_CLOSE_MS / 1e3)
+        deadline_s = time.monotonic() + _CLOSE_S
+        for sender in senders:
+            sender.join(max(0.0, deadline_s - time.monotonic()))
+        self._told.close()
 
     def _windows_of(self, name: str) -> Windows:
         budget = self._budgets.setdefault(name, Budget())

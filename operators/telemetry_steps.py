@@ -206,6 +206,8 @@ class Windows:
 
     def _told(self, value: Any, begun_ns: int, said: Counter[str]) -> Any:
         if type(value) is not Outgoing:
+            if type(value) is Traced:  # align reads it off the log, so to it this is news
+                self.contexts.given(value.meeting_id, value.traceparent)
             if not isinstance(value, _PASSING):
                 meeting_id = _meeting_of(value)
                 said[meeting_id] += 1

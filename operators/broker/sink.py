@@ -6,6 +6,7 @@ before it repeats the epoch's messages and one after it finds them on the broker
 waited for; an error that cannot be retried stops the process.
 """
 
+import json
 import os
 import threading
 import time
@@ -21,7 +22,7 @@ from contracts.headers import cloud_event
 from contracts.topics import Topic
 from operators import telemetry
 from operators.broker.kafka_link import BrokerLink, broker_watch
-from operators.log import say
+from operators.log import Sparing, say
 from operators.shard import shard_key
 
 _FLUSH_STEP_S: Final = 5.0
@@ -41,6 +42,31 @@ class Outgoing:
     traceparent: str | None = None
 
 
+class _Spokesman:
+    """Tells people of what they should look into: dead letters, sparingly, and what the minutes will remark."""
+
+    def __init__(self, source: str) -> None:
+        self._source = source
+        self._letters: dict[str, Sparing] = {}
+
+    def tell(self, item: Outgoing) -> None:
+        told = json.loads(item.value)
+        if item.kind == "timeline.notice":
+            text, meeting = told["text"], told["meeting_id"]
+            say(f"{self._source}: meeting {meeting}: {text}", "notice", meeting=meeting, code=told["code"])
+            return
+        reason = told["reason"]
+        count = self._letters.setdefault(reason, Sparing()).due()
+        if count:
+            what = "a message" if count == 1 else f"{count} messages"
+            say(
+                f"{self._source}: {what} could not be read ({reason}), the last at {item.event_id}; "
+                f"its bytes are on the dead-letter topic",
+                "dead_letter",
+                reason=reason, count=count, at=item.event_id,
+            )  # fmt: skip
+
+
 class _SharedProducer:
     """The producer of one worker thread."""
 
@@ -51,6 +77,7 @@ class _SharedProducer:
         self._producer = Producer(link.producer(self._watch))
         self._failed: KafkaError | None = None
         self._probe = telemetry.probe()
+        self._spokesman = _Spokesman(source)
 
     def write(self, shard: int, items: Iterable[Outgoing]) -> None:
         """Hand all items to the client, in order; waits only where its queue is full."""
@@ -68,6 +95,8 @@ class _SharedProducer:
                     self._deliver_some()
                 except KafkaException as error:
                     self._stop(str(error.args[0].str()), self._link.names.of(item.topic))
+            if item.kind in ("deadletter", "timeline.notice"):
+                self._spokesman.tell(item)
         # Reports are taken in as they come, so that a fatal error stops the flow within a batch, not an epoch.
         self._producer.poll(0)
         self._check()
