@@ -13,6 +13,7 @@ from bytewax.dataflow import Dataflow
 from bytewax.operators import KeyedStream
 
 from contracts.minutes import SCHEMA, Versions
+from contracts.sal import RuleError, RuleSet, load_rules
 from contracts.topics import DEVICE_TOPICS, TIMELINE, TOPICS
 from models.speech_recogniser import ModelError, RecogniserSettings, SpeechRecogniser
 from models.voice_activity import VoiceActivity
@@ -35,9 +36,11 @@ from operators.settings import Settings, SettingsProblem, load_settings
 from operators.speech.recognise import SpeechSettings
 from operators.store import Stores
 from operators.understand.engine import RuleEngine
-from operators.verify.check import Verifier
+from operators.verify.check import Verifier, VerifySettings
+from operators.verify.rule_files import DEFAULT_RULES
 
 from .healthy import Heartbeat, forget_ended
+from .process_lock import lock_this_process
 
 PERCEIVE_STEPS = ("ingest", "clock", "perceive")
 MINUTES_STEPS = ("align", "understand", "deliver")
@@ -51,6 +54,38 @@ def product_versions(model: str | None = None) -> Versions:
     except PackageNotFoundError:
         product = "0"
     return Versions(product=product, model=model, rules=RULES_VERSION, contract=SCHEMA)
+
+
+def rule_set(settings: Settings) -> RuleSet:
+    """The rules of the settings' file.
+
+    Raises:
+        SettingsProblem: it cannot be read, or has mistakes; says line and column of the first.
+    """
+    path = settings.rules or DEFAULT_RULES
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        why = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
+        raise SettingsProblem(f"MINUTED_RULES {path} cannot be read ({why})") from error
+    try:
+        return load_rules(text, path.stem)
+    except RuleError as error:
+        first, more = error.mistakes[0], len(error.mistakes) - 1
+        hint = f" ({first.suggestion})" if first.suggestion else ""
+        rest = f", and {more} more; `minuted rules check` shows them" if more else ""
+        raise SettingsProblem(
+            f"MINUTED_RULES {path}:{first.line}:{first.column}: {first.message}{hint}{rest}"
+        ) from error
+
+
+def verifier(settings: Settings) -> Verifier:
+    """The verifier that the flow's settings ask for.
+
+    Raises:
+        SettingsProblem: the rule file cannot be used.
+    """
+    return Verifier(VerifySettings(judge_threshold=settings.judge_threshold), rule_set(settings))
 
 
 def key_store(settings: Settings) -> KeyStore:
@@ -112,7 +147,7 @@ def add_minutes(flow: Dataflow, settings: Settings) -> KeyedStream[tuple[int, Ou
     received = op.input("timeline", flow, ShardSource(settings.link(), (TIMELINE,), on_turn=beat))
     aligned = align(received, stores, AlignSettings())
     drafted = understand(aligned, stores, RuleEngine())
-    judged = verify(drafted, Verifier())
+    judged = verify(drafted, verifier(settings))
     return deliver(judged, stores, product_versions(), key_store(settings))
 
 
@@ -161,6 +196,8 @@ def build(
     try:
         settings = load_settings()
         _check_state(settings)
+        for source, _ in parts:
+            lock_this_process(settings.state_dir, source.rpartition(".")[2])
         forget_ended(settings.state_dir)
         check_topics(settings.link(), f"flows.{name}", TOPICS)
         _start_telemetry(name, settings)

@@ -13,6 +13,7 @@ from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-def
 from contracts.topics import TOPICS, TopicNames
 from flows.brokers import EmbeddedBroker, free_port, guarded_command
 from flows.installation import ROOT
+from flows.process_lock import lock_state, process_id
 from operators.broker.kafka_link import BrokerLink, create_topics
 
 
@@ -82,6 +83,37 @@ def test_a_state_folder_that_cannot_be_written(broker: EmbeddedBroker, tmp_path:
     file.touch()
     line = refused("minutes", environment(broker, file / "state"))
     assert line.startswith(f"flows.minutes: MINUTED_STATE_DIR {file / 'state'} cannot be written")
+
+
+def test_a_flow_that_runs_already_on_the_same_state(broker: EmbeddedBroker, tmp_path: Path) -> None:
+    lock_state(tmp_path, "minutes", 0)
+    line = refused("minutes", environment(broker, tmp_path))
+    assert line == (
+        f"flows.minutes: another flows.minutes runs on the state directory {tmp_path} (process {os.getpid()}); "
+        "end it first, or give this one state and recovery directories of its own"
+    )
+    # flows.room is both halves; the second process of a group is no second flow.
+    lock_state(tmp_path, "minutes", 0)
+    lock_state(tmp_path, "minutes", 1)
+    assert "another flows.minutes runs" in refused("room", environment(broker, tmp_path))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "variables", "number"),
+    [
+        ([], {}, 0),
+        (["flows.minutes", "-r", "x", "-i", "1", "-a", "a;b"], {}, 1),
+        (["flows.minutes", "-i2"], {"BYTEWAX_PROCESS_ID": "3"}, 2),
+        (["flows.minutes", "--process-id=4"], {}, 4),
+        (["flows.minutes"], {"BYTEWAX_PROCESS_ID": "3"}, 3),
+        (["flows.minutes"], {"BYTEWAX_POD_NAME": "minuted-5", "BYTEWAX_STATEFULSET_NAME": "minuted"}, 5),
+        (["flows.minutes", "-i", "x"], {}, 0),
+    ],
+)
+def test_the_number_of_a_process_in_its_group(
+    arguments: list[str], variables: dict[str, str], number: int
+) -> None:
+    assert process_id(arguments, variables) == number
 
 
 def test_a_broker_nobody_answers_at_is_said_within_ten_seconds_and_waited_for(tmp_path: Path) -> None:
