@@ -25,7 +25,7 @@ from operators.align.grid import to_timeline_ns
 from operators.broker.source import Received
 from operators.clock import Clock, ClockSettings, Timed
 from operators.ingest import Ingest, IngestSettings
-from operators.media.client import DecodedSound, DecodeFailed, DecoderPool, DecodeSettings
+from operators.media.client import DecodedSound, DecodeFailed, DecoderPool, DecodeSettings, Role
 
 from .report import print_report, progress
 from .resources import usage_of
@@ -108,35 +108,34 @@ def measure_pcm(*, seconds: int, meetings: int, seed: int) -> dict[str, Any]:
 
 def measure_decoded(
     topic: Topic, modality: Modality, pieces: Sequence[MediaPiece], settings: DecodeSettings, *,
-    role: Any = "slides",
+    role: Role = "slides",
 ) -> dict[str, Any]:  # fmt: skip
     """Packets a second and core with decoding in a child."""
     values = values_of(topic, modality, pieces, meetings=1)
-    chain, done, answers = Chain(1), 0, 0
+    chain, answers, pid = Chain(1), 0, os.getpid()
     with DecoderPool(settings) as pool:
-        pool.warm_up(("sound",) if modality is Modality.AUDIO else ("pictures",))
-        while not pool.child_pids():
-            time.sleep(0.01)
-        time.sleep(2.0)  # the child's imports are no part of a packet's cost
-        pid = os.getpid()
+        # The first packet waits until the child has loaded its libraries, which is no part of a packet's cost.
+        for place_ns, packet in chain.placed(values[:1]):
+            _submit(pool, packet, place_ns, role)
+        answers += _taken(pool.drain(60))
         before = usage_of(pid).cpu_s
-        for first in range(0, len(values), BATCH):
+        for first in range(1, len(values), BATCH):
             for place_ns, packet in chain.placed(values[first : first + BATCH]):
-                pool.submit(
-                    "m/device", packet.codec, packet.payload, packet.key_frame, place_ns, role=role,
-                    channels=packet.channels,
-                )  # fmt: skip
-                done += 1
+                _submit(pool, packet, place_ns, role)
             while pool.waiting > _WAITING:
                 time.sleep(0.005)
             answers += _taken(pool.collect())
-        while pool.waiting:
-            time.sleep(0.005)
-        answers += _taken(pool.collect())
-        cpu_s = usage_of(pid).cpu_s - before
+        answers += _taken(pool.drain(300))
+        cpu_s = max(usage_of(pid).cpu_s - before, 0.01)
     if answers != len(values):
         raise RuntimeError(f"{answers} of {len(values)} packets were answered")
     return {"packets_per_s_core": round(len(values) / cpu_s, 1), "packets": len(values)}
+
+
+def _submit(pool: DecoderPool, packet: Packet, place_ns: int, role: Role) -> None:
+    pool.submit(
+        "m/device", packet.codec, packet.payload, packet.key_frame, place_ns, role=role, channels=packet.channels
+    )  # fmt: skip
 
 
 def _taken(results: Sequence[Any]) -> int:
@@ -150,7 +149,7 @@ def _taken(results: Sequence[Any]) -> int:
 
 def moving_units(seconds: int, seed: int) -> list[MediaPiece]:
     """1080p30 of the sample's slide with light noise, as a camera or a capture card gives it."""
-    picture: npt.NDArray[np.uint8] = frame_at(SAMPLE / "slides.mp4", 10.0)
+    picture: npt.NDArray[np.uint8] = frame_at(SAMPLE / "slides.mp4", 1.0)
     group = still_units(picture, noise=2, seed=seed)
     length_ns = sum(unit.duration_ns for unit in group)
     return [

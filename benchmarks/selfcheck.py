@@ -14,11 +14,14 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
+import av
+import cv2
+import numpy as np
 import soundfile
 
 from flows.installation import Installation
 
-from . import coldstart, latency, memory, minutes, throughput
+from . import coldstart, fuzz, ingest, latency, memory, minutes, slides, throughput
 from .report import progress
 from .rooms import SAMPLE, Played, invented_talk, sound_room, transcript_room
 
@@ -40,6 +43,18 @@ KEYS: Final[Mapping[str, Mapping[str, Sequence[str]]]] = {
     "throughput": {"utterances_per_s": (), "event_ms": RANKS, "steady_per_s": ()},
     "coldstart": {"first_packet_s": ("p50", "max", "n"), "import_s": ()},
     "memory": {"rss_mb_start": (), "rss_mb_end": (), "rss_mb_max": (), "slope_mb_per_hour": ()},
+    "slides": {
+        "word_recall": (), "clean_word_recall": (), "recall_ratio": (), "word_precision": (), "passes_per_slide": (),
+        "idle_cores": (),
+    },
+    "ingest": {
+        "pcm_packets_per_s_core": (), "flac": ("packets_per_s_core",), "opus": ("packets_per_s_core",),
+        "h264_slides": ("packets_per_s_core",), "h264_camera": ("packets_per_s_core",),
+    },
+    "fuzz": {
+        "codec": ("sent", "outcomes", "crashes"), "flow": ("sent", "outcomes", "crashes"), "crashes": (),
+        "unaccounted": (),
+    },
     "minutes": {"meetings": (), "utterances": (), "utterances_per_s": (), "seed": ()},
 }  # fmt: skip
 """Keys of each report, and the keys inside them."""
@@ -90,6 +105,33 @@ def _minutes(folder: Path) -> dict[str, Any]:
     return dict(json.loads(line))
 
 
+def _two_slides(folder: Path) -> slides.Case:
+    """A video of six seconds with two slides on it."""
+    folder.mkdir()
+    shown = (
+        slides.Shown("1", 0.0, 3.0, "Launch in May"),
+        slides.Shown("2", 3.0, 6.0, "Budget of 4,000 euros"),
+    )
+    with av.open(str(folder / "slides.mp4"), "w") as file:
+        stream = file.add_stream("libx264", rate=5)
+        stream.width, stream.height, stream.pix_fmt = 640, 360, "yuv420p"
+        for number in range(30):
+            picture = np.full((360, 640, 3), 245, np.uint8)
+            cv2.putText(
+                picture, shown[number // 15].text, (40, 150), cv2.FONT_HERSHEY_DUPLEX, 1.2, (20, 20, 20), 2
+            )
+            file.mux(stream.encode(av.VideoFrame.from_ndarray(picture, format="bgr24")))
+        file.mux(stream.encode(None))
+    return slides.Case("two slides", folder / "slides.mp4", shown, {})
+
+
+def _fuzzed() -> dict[str, Any]:
+    figures = fuzz.run(codec=5_000, flow=1_000, seed=0)
+    if figures["crashes"] or figures["unaccounted"]:
+        raise RuntimeError(f"benchmarks.fuzz: {figures}")
+    return figures
+
+
 def _checks(scratch: Path, installation: Installation) -> dict[str, Callable[[], Mapping[str, Any]]]:
     words = transcript_room(scratch / "words", invented_talk(2, 3), {})
     sound = _short_sound(scratch / "sound-room")
@@ -104,6 +146,9 @@ def _checks(scratch: Path, installation: Installation) -> dict[str, Callable[[],
         ),
         "minutes": lambda: _minutes(scratch / "minutes"),
         "coldstart": lambda: coldstart.run(repeat=1),
+        "slides": lambda: slides.run([_two_slides(scratch / "slides")], idle_s=2, seed=0),
+        "ingest": lambda: ingest.run(seconds=2, meetings=2, seed=0),
+        "fuzz": _fuzzed,
     }
 
 
