@@ -202,7 +202,10 @@ class Endpointer:
         start = len(self.frames) - window
         levels = np.array([frame.level_db for frame in self.frames[start:-2]])
         smooth = np.convolve(levels, np.full(3, 1 / 3), mode="valid")
-        end = start + int(np.argmin(smooth)) + 2
+        return self.cut(start + int(np.argmin(smooth)) + 2)
+
+    def cut(self, end: int) -> list[Step]:
+        """Close the open piece before its frame `end`, and go on from there."""
         rest = self.frames[end:]
         self._last_voiced = max(
             (i for i, frame in enumerate(self.frames[:end]) if frame.voiced), default=end - 1

@@ -28,7 +28,8 @@ class Frame:
     """32 ms of one microphone. `index` numbers its first sample (16 kHz) since the stream's first.
 
     `probability` and `level_db` are filled when voice activity has run, `margin_db` and the flags when it is
-    decided whose voice it is.
+    decided whose voice it is. `channels`, shape (512, channels), is the sound of the microphones of a table device
+    that are heard as one, until it is compared (`seat_scores`).
     """
 
     index: int
@@ -40,6 +41,8 @@ class Frame:
     voiced: bool = False
     foreign: bool = False
     after_gap: bool = False
+    channels: Pcm | None = None
+    seat_scores: tuple[float, ...] = ()
 
     @property
     def end_ns(self) -> int:
@@ -58,13 +61,19 @@ class Frame:
             self.voiced,
             self.foreign,
             self.after_gap,
+            None if self.channels is None else self.channels.tobytes(),
+            list(self.seat_scores),
         ]
 
     @classmethod
     def load(cls, raw: list[Any]) -> "Frame":
         """Inverse of `dump`."""
-        index, start_ns, pcm, *rest = raw
-        return cls(index, start_ns, np.frombuffer(pcm, dtype=np.int16).copy(), *rest)
+        index, start_ns, pcm, *rest, channels, scores = raw
+        frame = cls(index, start_ns, np.frombuffer(pcm, dtype=np.int16).copy(), *rest)
+        if channels is not None:
+            frame.channels = np.frombuffer(channels, dtype=np.int16).reshape(FRAME_SAMPLES, -1).copy()
+        frame.seat_scores = tuple(scores)
+        return frame
 
 
 @dataclass(frozen=True)
@@ -84,8 +93,8 @@ class StreamName:
 class SoundStream:
     """Cuts pushed blocks into frames. `waiting` holds frames whose voice activity has not been looked at."""
 
-    def __init__(self, name: StreamName, speaker: str | None, sample_rate_hz: int) -> None:
-        """Open a stream.
+    def __init__(self, name: StreamName, speaker: str | None, sample_rate_hz: int, channels: int = 1) -> None:
+        """Open a stream; with several `channels` their mean is heard, and frames keep what each of them heard.
 
         Raises:
             UnsupportedRate: the rate cannot be converted to 16 kHz.
@@ -96,8 +105,9 @@ class SoundStream:
         self.voice = VoiceState()
         self.waiting: deque[Frame] = deque()
         self.ended = False
-        self._resampler = Resampler(sample_rate_hz)
-        self._rest = np.zeros(0, dtype=np.int16)
+        self.channels = channels
+        self._resamplers = [Resampler(sample_rate_hz) for _ in range(channels)]
+        self._rest = np.zeros((0, channels), dtype=np.int16)
         self.gaps: deque[tuple[int, int]] = deque(maxlen=64)
         self._next_index = 0
         self._base_index = 0
@@ -118,9 +128,10 @@ class SoundStream:
         return None if self._expected_ns is None else self._time_of(self._next_index)
 
     def push(self, timestamp_ns: int, samples: Pcm) -> None:
-        """Add a block, shape (n,), whose first sample was captured at `timestamp_ns` (raw)."""
+        """Add a block, shape (n,) or (n, channels), whose first sample was captured at `timestamp_ns` (raw)."""
         if len(samples) == 0:
             return
+        samples = samples.reshape(len(samples), self.channels)
         duration_ns = len(samples) * 1_000_000_000 // self.sample_rate_hz
         if self._expected_ns is not None:
             jump_ns = timestamp_ns - self._expected_ns
@@ -136,7 +147,13 @@ class SoundStream:
             self._anchor_ns += (timestamp_ns - self._time_of(first)) // 8
         self._expected_ns = timestamp_ns + duration_ns
         self._inputs += len(samples)
-        self._append(self._resampler.push(samples))
+        self._append(self._converted(samples))
+
+    def _converted(self, samples: Pcm) -> Pcm:
+        """At 16 kHz, shape (m, channels)."""
+        return np.stack(
+            [one.push(np.ascontiguousarray(samples[:, i])) for i, one in enumerate(self._resamplers)], axis=1
+        )
 
     def _append(self, converted: Pcm) -> None:
         self._rest = np.concatenate((self._rest, converted)) if len(self._rest) else converted
@@ -146,7 +163,12 @@ class SoundStream:
         self._rest = self._rest[whole:]
 
     def _add_frame(self, pcm: Pcm) -> None:
-        frame = Frame(self._next_index, self._time_of(self._next_index), pcm, after_gap=self._gap_before_next)
+        mono = pcm[:, 0] if self.channels == 1 else np.asarray(np.rint(pcm.mean(axis=1)), dtype=np.int16)
+        frame = Frame(
+            self._next_index, self._time_of(self._next_index), mono, after_gap=self._gap_before_next
+        )
+        if self.channels > 1:
+            frame.channels = pcm
         self.waiting.append(frame)
         self._gap_before_next = False
         self._next_index += FRAME_SAMPLES
@@ -157,7 +179,7 @@ class SoundStream:
             return
         if len(self._rest):
             missing = FRAME_SAMPLES - len(self._rest)
-            self._append(np.zeros(missing, dtype=np.int16))
+            self._append(np.zeros((missing, self.channels), dtype=np.int16))
         self.ended = True
 
     def _time_of(self, index: int) -> int:
@@ -169,14 +191,15 @@ class SoundStream:
         missing = jump_ns * self.sample_rate_hz // 1_000_000_000
         self.gaps.append((self._expected_ns, self._expected_ns + jump_ns))
         self._inputs += missing
-        self._append(self._resampler.push(np.zeros(missing, dtype=np.int16)))
+        self._append(self._converted(np.zeros((missing, self.channels), dtype=np.int16)))
 
     def _break(self, jump_ns: int) -> None:
         """Start anew after a longer gap; what had been collected of an unfinished frame goes."""
         self._next_index += len(self._rest) + max(0, jump_ns) * TARGET_HZ // 1_000_000_000
         self._base_index, self._inputs = self._next_index, 0
-        self._rest = np.zeros(0, dtype=np.int16)
-        self._resampler.reset()
+        self._rest = np.zeros((0, self.channels), dtype=np.int16)
+        for resampler in self._resamplers:
+            resampler.reset()
         self._gap_before_next = True
 
     def dump(self) -> dict[str, Any]:
@@ -188,7 +211,8 @@ class SoundStream:
             "voice": self.voice.dump(),
             "waiting": [frame.dump() for frame in self.waiting],
             "ended": self.ended,
-            "resampler": self._resampler.dump(),
+            "channels": self.channels,
+            "resamplers": [resampler.dump() for resampler in self._resamplers],
             "rest": self._rest.tobytes(),
             "counts": [self._next_index, self._base_index, self._inputs, self._anchor_index, self._anchor_ns],
             "gaps": [list(gap) for gap in self.gaps],
@@ -199,12 +223,13 @@ class SoundStream:
     @classmethod
     def load(cls, raw: dict[str, Any]) -> "SoundStream":
         """Inverse of `dump`."""
-        stream = cls(StreamName(*raw["name"]), raw["speaker"], raw["rate"])
+        stream = cls(StreamName(*raw["name"]), raw["speaker"], raw["rate"], raw["channels"])
         stream.voice = VoiceState.load(raw["voice"])
         stream.waiting = deque(Frame.load(frame) for frame in raw["waiting"])
         stream.ended = raw["ended"]
-        stream._resampler.load(raw["resampler"])
-        stream._rest = np.frombuffer(raw["rest"], dtype=np.int16).copy()
+        for resampler, part in zip(stream._resamplers, raw["resamplers"], strict=True):
+            resampler.load(part)
+        stream._rest = np.frombuffer(raw["rest"], dtype=np.int16).reshape(-1, stream.channels).copy()
         counts = raw["counts"]
         stream._next_index, stream._base_index, stream._inputs = counts[:3]
         stream._anchor_index, stream._anchor_ns = counts[3:]

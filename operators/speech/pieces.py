@@ -1,0 +1,262 @@
+"""The pieces of a meeting: what is asked of the recogniser for each, and what its answers make of it.
+
+What is decided depends on the sound and on what was heard in it, never on when an answer came.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from models.speech_recogniser import Recognition
+from operators.speech.echo import is_echo
+from operators.speech.endpointing import Closed, Dropped, Grew, Opened, Proposed, Resumed, Step
+from operators.speech.events import (
+    Kind,
+    PieceClosed,
+    PieceText,
+    PieceWithdrawn,
+    RecognitionRequest,
+    SpeechEvent,
+    SpeechResumed,
+)
+from operators.speech.piece import Piece, echo_margin_db, mean_level_db, mean_margin_db, range_end_ns, sound
+from operators.speech.stream import Frame
+from operators.speech.track import Track
+
+_PRIORITY: dict[Kind, int] = {"final": 0, "speculative": 1, "partial": 2}
+
+
+class Pieces:
+    """All pieces that are not forgotten, and the events that wait to be taken.
+
+    `offsets_ns` (raw minus timeline, by device) and `hotwords` are set by the owner.
+    """
+
+    def __init__(self, *, partials: bool) -> None:
+        self._partials = partials
+        self._pieces: dict[str, Piece] = {}
+        self._events: list[SpeechEvent] = []
+        self.offsets_ns: dict[str, int] = {}
+        self.hotwords: tuple[str, ...] = ()
+
+    def take(self) -> list[SpeechEvent]:
+        """Events since the last call, in order."""
+        events, self._events = self._events, []
+        return events
+
+    def result(self, piece_id: str, version: int, recognition: Recognition) -> None:
+        """The answer to a request. Unknown and superseded ones are ignored."""
+        piece = self._pieces.get(piece_id)
+        if piece is None or piece.done:
+            return
+        if version == piece.settled:
+            if piece.recognition is None:
+                piece.recognition = recognition
+                self._settle(piece)
+        elif not piece.closed and version > max(piece.shown, piece.settled):
+            self._show(piece, version, "partial", recognition)
+
+    def held_ns(self, key: str) -> list[int]:
+        """Raw starts of a microphone's pieces that are not decided."""
+        return [p.samples_start_ns for p in self._pieces.values() if p.stream == key and not p.done]
+
+    def follow(self, track: Track, steps: Sequence[Step]) -> None:
+        """Do what the endpointer of a microphone says."""
+        for step in steps:
+            match step:
+                case Opened(frames):
+                    self._opened(track, frames)
+                case Grew(frames):
+                    if self._partials:
+                        self._request(track, self._open_piece(track), frames, "partial")
+                case Proposed(frames):
+                    self._request(track, self._open_piece(track), frames, "speculative")
+                case Resumed():
+                    self._resumed(self._open_piece(track))
+                case Closed():
+                    self._closed(track, step)
+                case Dropped():
+                    self._drop(self._open_piece(track), "too short")
+                    track.piece_id = None
+
+    def forget(self, horizon_ns: int) -> None:
+        """Let go of decided pieces that ended before this timeline time."""
+        for piece in list(self._pieces.values()):
+            if piece.done and self._span(piece)[1] < horizon_ns:
+                del self._pieces[piece.piece_id]
+
+    def dump(self) -> list[Any]:
+        """State as plain values."""
+        return [piece.dump() for piece in self._pieces.values()]
+
+    def load(self, raw: list[Any]) -> None:
+        """Take up what `dump` wrote, and ask again for decisive answers that had not come."""
+        self._pieces = {piece.piece_id: piece for piece in map(Piece.load, raw)}
+        for piece in self._pieces.values():
+            self._repeat(piece)
+
+    def _open_piece(self, track: Track) -> Piece:
+        assert track.piece_id is not None, "the endpointer opens a piece before anything else"
+        return self._pieces[track.piece_id]
+
+    def _opened(self, track: Track, frames: list[Frame]) -> None:
+        name = track.stream.name
+        piece = Piece(
+            piece_id=name.piece_id(frames[0].index),
+            stream=track.key,
+            device=name.device,
+            speaker=track.stream.speaker,
+            start_index=frames[0].index,
+            samples_start_ns=frames[0].start_ns,
+            start_ns=frames[-1].start_ns,
+            end_ns=frames[-1].end_ns,
+        )
+        track.piece_id = piece.piece_id
+        self._pieces[piece.piece_id] = piece
+
+    def _request(self, track: Track, piece: Piece, frames: list[Frame], kind: Kind) -> None:
+        piece.version += 1
+        pcm = sound(frames)
+        if kind != "partial":
+            piece.settled, piece.settled_end = piece.version, frames[-1].index
+            piece.recognition = None
+            piece.hotwords = self.hotwords
+            piece.pcm = pcm.tobytes()
+        voiced = [frame for frame in frames if frame.voiced]
+        piece.end_ns = voiced[-1].end_ns if voiced else frames[-1].end_ns
+        piece.margin_db, piece.level_db = mean_margin_db(frames), mean_level_db(frames)
+        piece.speaker = track.speaker(frames)
+        self._ask(piece, piece.version, kind, pcm, self.hotwords, range_end_ns(frames))
+
+    def _ask(
+        self,
+        piece: Piece,
+        version: int,
+        kind: Kind,
+        pcm: "np.ndarray[tuple[int, ...], np.dtype[np.int16]]",
+        hotwords: tuple[str, ...],
+        end_ns: int,
+    ) -> None:
+        self._events.append(
+            RecognitionRequest(
+                piece_id=piece.piece_id,
+                version=version,
+                kind=kind,
+                device=piece.device,
+                samples=pcm.astype(np.float32) / 32768.0,
+                start_ns=piece.samples_start_ns,
+                end_ns=end_ns,
+                priority=_PRIORITY[kind],
+                hotwords=hotwords,
+            )
+        )
+
+    def _resumed(self, piece: Piece) -> None:
+        if piece.settled:
+            piece.settled, piece.recognition, piece.pcm = 0, None, b""
+            self._events.append(SpeechResumed(piece.piece_id, piece.version, piece.device))
+
+    def _closed(self, track: Track, step: Closed) -> None:
+        piece = self._open_piece(track)
+        track.piece_id = None
+        if not piece.settled or piece.settled_end != step.frames[-1].index:
+            self._request(track, piece, step.frames, "final")
+        piece.closed = True
+        piece.start_ns, piece.end_ns = step.first_voiced.start_ns, step.last_voiced.end_ns
+        piece.gaps = [
+            (start, end)
+            for start, end in track.stream.gaps
+            if start < piece.end_ns and end > piece.samples_start_ns
+        ]
+        self._settle(piece)
+
+    def _settle(self, piece: Piece) -> None:
+        """Show or close a piece whose decisive answer is there."""
+        found = piece.recognition
+        if found is None:
+            return
+        if not found.text:
+            if piece.closed:
+                self._drop(piece, found.suppressed or "no speech")
+            return
+        if self._withdraw_echo(piece, found.text):
+            return
+        if not piece.closed:
+            self._show(piece, piece.settled, "tentative", found)
+            return
+        piece.done, piece.shown, piece.pcm = True, piece.settled, b""
+        self._events.append(
+            PieceClosed(
+                piece_id=piece.piece_id,
+                version=piece.settled,
+                device=piece.device,
+                speaker=piece.speaker,
+                start_ns=piece.start_ns,
+                end_ns=piece.end_ns,
+                samples_start_ns=piece.samples_start_ns,
+                text=found.text,
+                words=found.words,
+                average_log_probability=found.average_log_probability,
+                boundary_ms=found.boundary_ms,
+                gaps=tuple(piece.gaps),
+            )
+        )
+
+    def _show(self, piece: Piece, version: int, state: str, found: Recognition) -> None:
+        if not found.text:
+            return
+        piece.shown = version
+        self._events.append(
+            PieceText(
+                piece_id=piece.piece_id,
+                version=version,
+                state="tentative" if state == "tentative" else "partial",
+                device=piece.device,
+                speaker=piece.speaker,
+                start_ns=piece.start_ns,
+                end_ns=piece.end_ns,
+                samples_start_ns=piece.samples_start_ns,
+                text=found.text,
+                words=found.words,
+                average_log_probability=found.average_log_probability,
+                boundary_ms=found.boundary_ms,
+            )
+        )
+
+    def _drop(self, piece: Piece, reason: str) -> None:
+        """End a piece without text; said aloud only where something of it had been shown."""
+        piece.done, piece.pcm, piece.recognition = True, b"", None
+        if piece.shown:
+            self._events.append(PieceWithdrawn(piece.piece_id, piece.version, piece.device, reason))
+
+    def _withdraw_echo(self, piece: Piece, text: str) -> bool:
+        """Compare with what other microphones said at the same time; True if this piece is the echo."""
+        for other in list(self._pieces.values()):
+            heard = other.recognition
+            if other.stream == piece.stream or heard is None or not heard.text:
+                continue
+            spans = (self._span(piece), self._span(other))
+            margin_db = echo_margin_db(piece, other)
+            if margin_db is not None:
+                if is_echo(text, heard.text, *spans, margin_db):
+                    self._drop(piece, f"cross-talk of {other.piece_id}")
+                    return True
+                continue
+            margin_db = echo_margin_db(other, piece)
+            if margin_db is not None and is_echo(heard.text, text, spans[1], spans[0], margin_db):
+                self._drop(other, f"cross-talk of {piece.piece_id}")
+        return False
+
+    def _span(self, piece: Piece) -> tuple[int, int]:
+        offset = self.offsets_ns.get(piece.device, 0)
+        return piece.start_ns - offset, piece.end_ns - offset
+
+    def _repeat(self, piece: Piece) -> None:
+        """Ask again for a decisive answer that was outstanding."""
+        if piece.done or not piece.settled or piece.recognition is not None:
+            return
+        pcm = np.frombuffer(piece.pcm, dtype=np.int16)
+        kind: Kind = "final" if piece.closed else "speculative"
+        end_ns = piece.samples_start_ns + len(pcm) * 62_500
+        self._ask(piece, piece.settled, kind, pcm, piece.hotwords, end_ns)
