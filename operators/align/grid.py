@@ -5,6 +5,7 @@ no further than the smallest mark of the live streams, so what happened to arriv
 """
 
 import bisect
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -18,6 +19,7 @@ from contracts.messages import (
     MeetingPurged,
     MeetingStarted,
     NameCorrected,
+    RuleFile,
 )
 from contracts.timeline import (
     AnyRecord,
@@ -32,6 +34,7 @@ from contracts.timeline import (
     UtteranceRecord,
 )
 from operators.understand.engine import Attendee, MeetingContext, Spoken, SpokenWord
+from operators.verify.rule_files import why_unusable
 
 _NS_PER_MS: Final = 1e6
 _NEVER_NS: Final = -(2**63)
@@ -74,6 +77,7 @@ class Setting:
     context: MeetingContext
     start_ns: int
     tai_utc_offset_s: int
+    rules: RuleFile | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,6 +160,21 @@ def to_timeline_ns(clock: ClockRecord, raw_ns: int) -> int:
     return raw_ns - clock.offset_ns - skew_ns
 
 
+def clock_in_force(records: Sequence[ClockRecord], placed_by: int, raw_ns: int) -> ClockRecord | None:
+    """The newest of a device's clock records that holds for a raw time, None where none does.
+
+    Where a device's clock jumped, the same raw time may come twice, or never come again: what was placed
+    (``placed_by``: number of the record) before the jump is not re-timed by what was learnt after it.
+    """
+    found = None
+    for record in records:
+        if record.number > placed_by and is_step(record):
+            break
+        if record.number == placed_by or record.from_raw_ns <= raw_ns:
+            found = record
+    return found
+
+
 def is_step(clock: ClockRecord) -> bool:
     """Whether this record was written because the device's clock jumped."""
     return clock.number > 0 and clock.method == "arrival"
@@ -186,6 +205,8 @@ class MeetingAligner:
     agenda: tuple[str, ...] = ()
     key_topics: tuple[str, ...] = ()
     names: dict[str, NameCorrected] = field(default_factory=dict)
+    rules: RuleFile | None = None
+    """The newest rule file that can be used; it replaces all earlier rules."""
     setting: Setting | None = None
     streams: dict[str, _Stream] = field(default_factory=dict)
     clocks: dict[str, list[ClockRecord]] = field(default_factory=dict)
@@ -253,6 +274,8 @@ class MeetingAligner:
                 pass
             case AgendaChanged():
                 self.agenda, self.key_topics = control.agenda, control.key_topics
+            case RuleFile():
+                return self._rule_file(control)
             case NameCorrected():
                 self.names[control.name], self.setting = control, None
                 renamed: list[Aligned] = [Corrected(self.meeting_id, self._setting(), control)]
@@ -266,6 +289,14 @@ class MeetingAligner:
                 return []
         self.setting = None
         return []
+
+    def _rule_file(self, file: RuleFile) -> list[Aligned]:
+        problem = why_unusable(file)
+        if problem is None:
+            self.rules, self.setting = file, None
+        elif problem not in self.notices:
+            self.notices.append(problem)
+        return [self._final()] if self.ended is not None else []
 
     def _stream(self, record: StreamRecord) -> list[Aligned]:
         stream = self.streams.setdefault(record.stream, _Stream(live=True))
@@ -419,17 +450,8 @@ class MeetingAligner:
         return to_timeline_ns(self._clock_of(device, clock, raw_ns), raw_ns)
 
     def _clock_of(self, device: str, placed_by: int, raw_ns: int) -> ClockRecord:
-        """The newest clock record that holds for a raw time; the identity where none was written.
-
-        Where a device's clock jumped, the same raw time may come twice, or never come again: what was
-        placed before the jump is not re-timed by what was learnt after it.
-        """
-        found = None
-        for record in self.clocks.get(device, ()):
-            if record.number > placed_by and is_step(record):
-                break
-            if record.number == placed_by or record.from_raw_ns <= raw_ns:
-                found = record
+        """The newest clock record that holds for a raw time; the identity where none was written."""
+        found = clock_in_force(self.clocks.get(device, ()), placed_by, raw_ns)
         if found is not None:
             return found
         return ClockRecord(
@@ -479,5 +501,7 @@ class MeetingAligner:
                 self.key_topics,
                 names,
             )
-            self.setting = Setting(context, self.start_ns or 0, started.tai_utc_offset_s if started else 37)
+            self.setting = Setting(
+                context, self.start_ns or 0, started.tai_utc_offset_s if started else 37, self.rules
+            )
         return self.setting

@@ -17,6 +17,8 @@ _DECIDE_AT_LEAST: Final = 12
 """Packets that must have come after a jump before its envelope is believed."""
 _LEVEL_NS: Final = 20 * _MS
 """Envelopes of two seconds differ by less than this where nothing happened."""
+_MOST_MISSING: Final = 100_000
+"""A gap of more packets than this says nothing: the counter was set."""
 _SOUND_LIMIT_NS: Final = 15 * _MS
 _PICTURE_LIMIT_NS: Final = 20 * _MS
 _UNSTEADY_LIMIT_NS: Final = 60 * _MS
@@ -32,6 +34,8 @@ class Jump:
     from_raw_ns: int
     by_ns: int
     uncertainty_ns: int
+    x: int
+    """The same place on the axis that runs on through it."""
     frozen: bool = False
 
 
@@ -44,7 +48,8 @@ class _Suspicion:
     jump_ns: int
     since_ns: int
     hull: LowerHull = field(default_factory=LowerHull)
-    after_freeze: bool = False
+    uncounted: bool = False
+    """The stamps' own count says nothing of the size of the jump."""
 
 
 @dataclass(slots=True)
@@ -60,6 +65,7 @@ class StreamCourse:
     """Of the stamps against the broker's clock, as far as it is known; set from outside."""
     envelope: Envelope = field(default_factory=Envelope)
     frozen: bool = False
+    epoch: int = 0
     last_sequence: int = -1
     last_raw_ns: int = 0
     last_x: int = 0
@@ -68,29 +74,35 @@ class StreamCourse:
     periods: deque[float] = field(default_factory=lambda: deque(maxlen=15))
     suspicion: _Suspicion | None = None
 
-    def feed(self, sequence: int, raw_ns: int, duration_ns: int, arrival_ns: int) -> list[Jump]:
+    def feed(self, epoch: int, sequence: int, raw_ns: int, duration_ns: int, arrival_ns: int) -> list[Jump]:
         """The next packet; jumps of the clock that are certain by now.
 
-        ``raw_ns``: its stamp. ``arrival_ns``: when it stood on the broker (on the scale of the timeline).
+        ``epoch``: a new one is a publisher that started again and counts anew. ``raw_ns``: its stamp.
+        ``arrival_ns``: when it stood on the broker (on the scale of the timeline).
         """
         lasts_ns = duration_ns if self.sound else 0
         if self.last_sequence < 0:
-            self.zero_ns = raw_ns + lasts_ns - arrival_ns
+            self.zero_ns, self.epoch = raw_ns + lasts_ns - arrival_ns, epoch
             self._went_on(sequence, raw_ns, raw_ns - self.zero_ns, lasts_ns)
             self.envelope.push(arrival_ns, self.last_x, arrival_ns - lasts_ns - self.last_x)
             return []
         count = sequence - self.last_sequence
-        if count <= 0:
+        anew = epoch != self.epoch or count > _MOST_MISSING
+        if count <= 0 and not anew:
             return []
+        self.epoch = epoch
         jumps: list[Jump] = []
         x = raw_ns - self.shift_ns - self.zero_ns
         step_ns = x - self.last_x
-        expected_ns = self._expected(count)
-        leaves_ns = step_ns - expected_ns
+        leaves_ns = step_ns - self._expected(count)
         still = raw_ns == self.last_raw_ns
-        if still or step_ns <= 0 or (self.sound and leaves_ns < -_SOUND_LIMIT_NS):
+        if anew:
+            # Nothing says how long the publisher was away; what arrives will show whether its clock was set.
+            self.repeats, self.frozen = 0, False
+            self._suspect(raw_ns, x, 0, arrival_ns, uncounted=True)
+        elif still or step_ns <= 0 or (self.sound and leaves_ns < -_SOUND_LIMIT_NS):
             # Time that stands still or runs back against the count needs no second witness.
-            jumps.append(self._jumped(raw_ns, leaves_ns, frozen=still))
+            jumps.append(self._jumped(raw_ns, leaves_ns, x - leaves_ns, frozen=still))
             x -= leaves_ns
             if self.suspicion is not None:
                 self.suspicion = None
@@ -101,7 +113,7 @@ class StreamCourse:
             thawed = self.repeats >= 3 and not self.sound
             self.repeats, self.frozen = 0, False
             if abs(leaves_ns) > self._limit() or thawed:
-                self._suspect(raw_ns, x, leaves_ns, arrival_ns, thawed)
+                self._suspect(raw_ns, x, leaves_ns, arrival_ns, uncounted=thawed)
             if not self.sound:
                 self.periods.append(step_ns / count)
         self._went_on(sequence, raw_ns, x, lasts_ns)
@@ -148,14 +160,16 @@ class StreamCourse:
     def _went_on(self, sequence: int, raw_ns: int, x: int, lasts_ns: int) -> None:
         self.last_sequence, self.last_raw_ns, self.last_x, self.last_end_ns = sequence, raw_ns, x, lasts_ns
 
-    def _jumped(self, raw_ns: int, by_ns: int, *, frozen: bool = False, unsure_ns: int | None = None) -> Jump:
+    def _jumped(
+        self, raw_ns: int, by_ns: int, x: int, *, frozen: bool = False, unsure_ns: int | None = None
+    ) -> Jump:
         self.shift_ns += by_ns
         unsure = unsure_ns if unsure_ns is not None else _MS // 5 if self.sound else 2 * _MS
-        return Jump(raw_ns, by_ns, unsure, frozen)
+        return Jump(raw_ns, by_ns, unsure, x, frozen)
 
-    def _suspect(self, raw_ns: int, x: int, leaves_ns: int, arrival_ns: int, thawed: bool) -> None:
+    def _suspect(self, raw_ns: int, x: int, leaves_ns: int, arrival_ns: int, *, uncounted: bool) -> None:
         if self.suspicion is None:
-            self.suspicion = _Suspicion(raw_ns, x, leaves_ns, arrival_ns, after_freeze=thawed)
+            self.suspicion = _Suspicion(raw_ns, x, leaves_ns, arrival_ns, uncounted=uncounted)
         else:
             self.suspicion.jump_ns += leaves_ns
 
@@ -171,13 +185,13 @@ class StreamCourse:
         after = suspicion.hull.lowest(self.skew, suspicion.x)
         found: list[Jump] = []
         by_ns = 0
-        if before is not None and abs(after - before) > _LEVEL_NS:
+        if before is not None and self.envelope.in_real_time() and abs(after - before) > _LEVEL_NS:
             moved_ns = round(before - after)
             agrees = self._count_agrees(suspicion, moved_ns)
             by_ns = suspicion.jump_ns if agrees else moved_ns
-            if agrees or suspicion.jump_ns * moved_ns > 0 or suspicion.after_freeze:
+            if agrees or suspicion.jump_ns * moved_ns > 0 or suspicion.uncounted:
                 unsure = None if agrees else 4 * _MS
-                found = [self._jumped(suspicion.raw_ns, by_ns, unsure_ns=unsure)]
+                found = [self._jumped(suspicion.raw_ns, by_ns, suspicion.x - by_ns, unsure_ns=unsure)]
                 self.last_x -= by_ns
             else:
                 by_ns = 0
@@ -187,7 +201,7 @@ class StreamCourse:
 
     def _count_agrees(self, suspicion: _Suspicion, moved_ns: int) -> bool:
         """Whether the stamps' own count tells the size of a jump that delivery shows roughly."""
-        if not self.steady or suspicion.after_freeze:
+        if not self.steady or suspicion.uncounted:
             return False
         # The route may have changed in the same seconds; a count of samples is beyond doubt.
         most_ns = max(_LEVEL_NS, abs(suspicion.jump_ns) // 3) if self.sound else _LEVEL_NS

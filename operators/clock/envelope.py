@@ -12,6 +12,10 @@ from typing import Final
 BIN_NS: Final = 10_000_000_000
 """Stretch of time over which one hull is kept."""
 _MOST_POINTS: Final = 24
+_LEAST_SPAN_NS: Final = 1_000_000_000
+_PACE: Final = 0.002
+_PACE_SLACK_NS: Final = 700_000_000
+"""What queueing and a step of the broker's clock can add to the pace."""
 
 
 @dataclass(slots=True)
@@ -64,3 +68,11 @@ class Envelope:
         """The envelope at ``about_x`` by the last bins, None where nothing has come."""
         hulls = [hull for _, hull in list(self.bins)[-last:]]
         return min((hull.lowest(slope, about_x) for hull in hulls), default=None)
+
+    def in_real_time(self) -> bool:
+        """Whether stamps come as fast as they were written: not where a recording is sent at another speed."""
+        if not self.bins:
+            return False
+        first, last = self.bins[0][1], self.bins[-1][1]
+        span = last.x[-1] - first.x[0]
+        return span < _LEAST_SPAN_NS or abs(last.y[-1] - first.y[0]) < _PACE * span + _PACE_SLACK_NS

@@ -7,7 +7,8 @@ older stands as a prior. See docs/clocks.md for the equations.
 """
 
 from collections.abc import Sequence
-from typing import Final
+from dataclasses import replace
+from typing import Any, Final, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -17,13 +18,14 @@ from operators.clock.cues import chirp_times
 from operators.clock.equations import Layout, Measured, equations
 from operators.clock.judge import Judge
 from operators.clock.solve import Solution, solve
-from operators.clock.sounds import WINDOW_S, Levels, Window, level_db, phat_peak
+from operators.clock.sounds import WINDOW_S, Levels, SoundRing, Window, level_db, phat_peak
 from operators.clock.tracked import (
     KNOT_NS,
     Claim,
     DeviceKind,
     EstimateSettings,
     Finding,
+    Freeze,
     Pair,
     Prior,
     Tracked,
@@ -37,7 +39,13 @@ _LISTEN_EVERY_NS: Final = 1_000_000_000
 _LISTEN_BEHIND_NS: Final = 1_900_000_000
 _KEPT_BINS: Final = 18
 _KEPT_JUMPS: Final = 8
-_THAW_NS: Final = 5_000_000_000
+_MOST_JUMP_NS: Final = 10**15
+"""No clock is off by days in mid-meeting; counters and stamps that say so are not followed."""
+_COUNTED_MS: Final = 2.0
+_COUNTED_PICTURES_MS: Final = 250.0
+_COUNTED_THAWED_MS: Final = 20.0
+_STEP_NS: Final = 8_000_000
+"""A clock that is set by more is named."""
 _KEPT_PAIRS: Final = 2
 """Measurements kept of each talker, microphone and bin of time."""
 
@@ -59,7 +67,7 @@ class MeetingEstimator:
 
     def stamped(
         self, device: str, stream: str, kind: DeviceKind, claim: Claim,
-        sequence: int, raw_ns: int, duration_ns: int, arrival_ns: int,
+        epoch: int, sequence: int, raw_ns: int, duration_ns: int, arrival_ns: int,
     ) -> list[Jump]:  # fmt: skip
         """A packet's stamp and arrival; jumps of the device's clock that are certain by now."""
         tracked = self.devices.get(device)
@@ -71,11 +79,15 @@ class MeetingEstimator:
         if self.base_ns is None:
             self.base_ns = self._solved_ns = self._listened_ns = arrival_ns
         fresh = tracked.course.last_sequence < 0
-        jumps = tracked.course.feed(sequence, raw_ns, duration_ns, arrival_ns)
+        jumps = tracked.course.feed(epoch, sequence, raw_ns, duration_ns, arrival_ns)
+        if any(abs(jump.by_ns) > _MOST_JUMP_NS for jump in jumps):
+            self.forget(device)
+            return []
         if fresh:
             tracked.first_x = tracked.course.last_x
         for jump in jumps:
             self._jumped(tracked, jump)
+        self._stands_still(tracked)
         return jumps
 
     def heard(self, device: str, raw_ns: int, samples: Samples, rate_hz: int) -> None:
@@ -109,6 +121,12 @@ class MeetingEstimator:
             self._solve()
             return True
         return False
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Without the last seconds of sound: bulky, and heard again before they are missed."""
+        state = dict(self.__dict__)
+        state["devices"] = {name: replace(t, ring=SoundRing()) for name, t in self.devices.items()}
+        return state
 
     def findings(self) -> list[Finding]:
         """What was found out since the last call."""
@@ -159,8 +177,9 @@ class MeetingEstimator:
 
     def _solve(self) -> None:
         base_ns = self.base_ns
-        known = [t for t in self.devices.values() if t.course.envelope.bins]
-        if base_ns is None or not known:
+        known = [t for t in self.devices.values() if t.course.envelope.in_real_time()]
+        if base_ns is None or 2 * len(known) <= len(self.devices):
+            # A recording that is sent faster than it was made: arrival says nothing of its clocks.
             return
         self._forget_old(known, base_ns)
         judge = Judge(self.settings, base_ns)
@@ -215,19 +234,30 @@ class MeetingEstimator:
             tracked.prior = Prior(knot, value, 2.0 * sigma + 0.05, slope, 0.3)
             tracked.first_x = at
 
+    def _stands_still(self, tracked: Tracked) -> None:
+        """Note from where to where a clock stood still, and how far counting can be trusted there."""
+        open_one = tracked.freezes[-1] if tracked.freezes and tracked.freezes[-1].end_x is None else None
+        if tracked.course.frozen and open_one is None:
+            extra_ms = _COUNTED_MS if tracked.course.sound else _COUNTED_PICTURES_MS
+            tracked.freezes = [*tracked.freezes[-3:], Freeze(tracked.course.last_x, None, extra_ms)]
+        elif open_one is not None and not tracked.course.doubtful:
+            open_one.end_x = tracked.course.last_x
+
     def _jumped(self, tracked: Tracked, jump: Jump) -> None:
-        last = tracked.jumps[-1] if tracked.jumps else None
-        x = tracked.course.last_x
-        if last is not None and last[1].frozen and (jump.frozen or x - last[0] < _THAW_NS):
-            # A clock that stands still is one jump of growing size, its thaw included.
-            old = last[1]
-            unsure = max(old.uncertainty_ns, jump.uncertainty_ns)
-            merged = Jump(old.from_raw_ns, old.by_ns + jump.by_ns, unsure, jump.frozen)
-            tracked.jumps[-1] = (x, merged)
+        if jump.frozen:
+            # What follows is passed on as if the clock had gone on: no jump is left for the records.
+            tracked.rewritten_ns += jump.by_ns
         else:
-            tracked.jumps.append((x, jump))
-            del tracked.jumps[:-_KEPT_JUMPS]
-        if not tracked.named and (jump.frozen or abs(jump.by_ns) > 8_000_000):
-            tracked.named, tracked.believed = True, tracked.believed
-            what = "frozen" if jump.frozen else "step"
+            told = replace(jump, from_raw_ns=jump.from_raw_ns - tracked.rewritten_ns)
+            tracked.jumps.append((jump.x, told))
+            while len(tracked.jumps) > _KEPT_JUMPS:
+                tracked.shift_before_ns += tracked.jumps.pop(0)[1].by_ns
+            if tracked.freezes and tracked.freezes[-1].end_x is None:
+                # The thaw shows what counting was off by in the end.
+                tracked.freezes[-1].extra_ms = abs(jump.by_ns) / 1e6 + _COUNTED_THAWED_MS
+                tracked.freezes[-1].end_x = jump.x
+        stands = jump.frozen and tracked.course.frozen
+        if not tracked.named and (stands or (not jump.frozen and abs(jump.by_ns) > _STEP_NS)):
+            tracked.named = True
+            what: Literal["frozen", "step"] = "frozen" if jump.frozen else "step"
             self._found.append(Finding(tracked.name, what, jump.by_ns / 1e6))

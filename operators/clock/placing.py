@@ -16,6 +16,8 @@ from contracts.packet import ClockKind, Codec, Packet
 from contracts.timeline import ClockRecord, NoticeRecord
 from operators.align.grid import to_timeline_ns
 from operators.broker.source import CaughtUp
+from operators.clock.following import Following
+from operators.clock.tracked import EstimateSettings
 from operators.ingest import Arrival, modality_of
 
 _ABSURD_NS: Final = 2**62
@@ -42,6 +44,11 @@ class ClockSettings:
     """First stamps further than this from the meeting's start and from the arrival are not believed."""
     told_steps: int = 5
     """Steps of one device that are told one by one."""
+    estimate: EstimateSettings = field(default_factory=EstimateSettings)
+    drift_ppb: float = 50.0
+    """By how much a free clock's skew may have changed since it was measured."""
+    age_ns_per_day: int = 100_000
+    """By how much a stored offset grows unsure; what of it is measured again by the room does not matter."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +80,8 @@ class _Device:
     base_ns: int
     """Offset of the stamps without calibration: of their kind of clock, an anchor or the arrival, and of steps."""
     steps: int = 0
+    number: int = 0
+    """Of the newest record written of it: what it was told, or estimated."""
     streams: dict[str, _Last] = field(default_factory=dict)
 
 
@@ -90,6 +99,7 @@ class MeetingClocks:
         self._states = dict(states)
         self._tai_utc_s = DEFAULT_TAI_UTC_S
         self._start_ns: int | None = None
+        self._following = Following(settings.estimate, meeting_id)
 
     def feed(self, arrival: Arrival) -> list[ClockOutput]:
         """The arrival with its clock, after the clock records that it brings about."""
@@ -101,8 +111,28 @@ class MeetingClocks:
             return [Timed(arrival, 0), *self.told(body)]
         if isinstance(body, Packet | TranscriptMessage | OcrMessage | EndOfStream):
             out = self._placed(body, arrival)
-            return [*out, Timed(arrival, self._devices[body.device_id].record.number)]
+            if isinstance(body, Packet) and arrival.arrival_ns > 0:
+                followed, more = self._followed(body, arrival)
+                out, arrival = [*out, *more], followed
+            return [*out, Timed(arrival, self._devices[body.device_id].number)]
         return [Timed(arrival, 0)]
+
+    def _followed(self, body: Packet, arrival: Arrival) -> tuple[Arrival, list[ClockOutput]]:
+        """What the streams themselves show of the clocks."""
+        arrival_tai = arrival.arrival_ns + self._tai_utc_s * _NS_PER_S
+        placed, records, notices = self._following.packet(body, arrival_tai)
+        out: list[ClockOutput] = []
+        for record in records:
+            device = self._devices[record.device]
+            device.number += 1
+            out.append(record.model_copy(update={"number": device.number}))
+        if placed is not body:
+            arrival = replace(arrival, body=placed)
+        return arrival, [*out, *notices]
+
+    def seen(self, device: str, raw_ns: int, brightness: float) -> None:
+        """Mean brightness (0..1) of a picture whose packet has been fed."""
+        self._following.seen(device, raw_ns, brightness)
 
     def told(self, body: Calibration | ClockState) -> list[ClockOutput]:
         """A calibration or clock state: what it changes for a device that is already sending.
@@ -142,6 +172,7 @@ class MeetingClocks:
         raw, out = body.timestamp_ns, list[ClockOutput]()
         if device is None:
             device = self._devices[body.device_id] = self._first(body, arrival)
+            self._following.told(device.record)
             out = [device.record, *self._doubt(device.record)]
         else:
             course = self._course(device, body, stream, arrival)
@@ -221,10 +252,11 @@ class MeetingClocks:
         )
         by_arrival = old.method == "arrival" and not anchored
         new = self._record(old.device, device.kind, device.base_ns, old.ref_ns, by_arrival=by_arrival)
-        new = new.model_copy(update={"number": old.number + 1, "from_raw_ns": old.from_raw_ns})
+        new = new.model_copy(update={"number": device.number + 1, "from_raw_ns": old.from_raw_ns})
         if new.model_copy(update={"number": old.number}) == old:
             return []
-        device.record = new
+        device.record, device.number = new, device.number + 1
+        self._following.told(new)
         return [new]
 
     def _course(self, device: _Device, body: _DeviceBody, stream: str, arrival: Arrival) -> int | None:
@@ -267,10 +299,12 @@ class MeetingClocks:
         }
         device.record = old.model_copy(
             update={
-                "number": old.number + 1, "from_raw_ns": raw, "ref_ns": raw, "offset_ns": raw - placed_ns, "method": "arrival",
+                "number": device.number + 1, "from_raw_ns": raw, "ref_ns": raw, "offset_ns": raw - placed_ns, "method": "arrival",
                 "uncertainty_ns": max(old.uncertainty_ns, self._settings.arrival_uncertainty_ns),
             }
         )  # fmt: skip
+        device.number += 1
+        self._following.stepped(device.record)
         if device.steps <= self._settings.told_steps:
             text = f"The clock of {name} jumped by {jump_ns / 1e9:.1f} s; what followed is placed as if it had not."
         else:

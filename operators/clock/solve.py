@@ -77,14 +77,17 @@ def solve(unknowns: int, rows: Rows, start: Vector | None = None, iterations: in
     first, second = _couples(row)
     place = column[first] * unknowns + column[second]
     product, owner = coefficient[first] * coefficient[second], row[first]
+    ridge = _RIDGE * np.eye(unknowns)
     x = start
     for turn in range(iterations):
         weight = bare
         if x is not None:
             model = np.bincount(row, coefficient * x[column], len(value))
             weight = _weights(value - model, sigma, bare, loss)
-        normal = np.bincount(place, product * weight[owner], unknowns * unknowns).reshape(unknowns, unknowns)
-        normal[np.diag_indices(unknowns)] += _RIDGE
+        normal = (
+            np.bincount(place, product * weight[owner], unknowns * unknowns).reshape(unknowns, unknowns)
+            + ridge
+        )
         right = np.bincount(column, coefficient * (weight * value)[row], unknowns)
         if turn == iterations - 1:
             covariance = np.linalg.inv(normal)

@@ -133,7 +133,7 @@ class SoundRing:
             return None
         begin_x = x_ns + round(sum(offsets) / len(offsets) / self.rate_hz * 1e9)
         length = transform_size(size, self.rate_hz)
-        return Window(begin_x, found, np.fft.rfft(found, length), length)
+        return Window(begin_x, found, np.asarray(np.fft.rfft(found, length), np.complex64), length)
 
 
 @dataclass(slots=True)

@@ -78,6 +78,16 @@ class Pair:
 
 
 @dataclass(slots=True)
+class Freeze:
+    """A stretch of ``x`` that is known by counting alone; ``end_x`` is None while it lasts."""
+
+    begin_x: int
+    end_x: int | None
+    extra_ms: float
+    """What counting may have been off by."""
+
+
+@dataclass(slots=True)
 class Tracked:
     """One device. ``stream``: the one whose stamps are followed; sound before pictures."""
 
@@ -91,6 +101,11 @@ class Tracked:
     named: bool = False
     jumps: list[tuple[int, Jump]] = field(default_factory=list)
     """Where on ``x`` the clock jumped, and how."""
+    shift_before_ns: int = 0
+    """Sum of older jumps, which are no longer kept one by one."""
+    rewritten_ns: int = 0
+    """How long the clock stood still, by the count of packets: stamps are passed on as if it had not."""
+    freezes: list[Freeze] = field(default_factory=list)
     routes: list[int] = field(default_factory=list)
     """Bins at which the way to the broker became longer or shorter."""
     claim_shift_ns: int = 0

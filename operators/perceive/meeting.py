@@ -150,6 +150,9 @@ class MeetingPerception:
         if self.ended:
             return []
         if isinstance(record, ClockRecord):
+            # What an earlier run wrote under this number is what readers go by.
+            decided = self._decided.get(record.identity)
+            record = decided if isinstance(decided, ClockRecord) else record
             self._clocks[record.device] = record
             self._speech.set_clock_offset(record.device, record.offset_ns)
             if is_step(record):

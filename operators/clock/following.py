@@ -1,0 +1,163 @@
+"""A meeting's clocks followed: packets in, clock records and notices out where what was said is not what is."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+import numpy as np
+
+from contracts.packet import Codec, Modality, Packet, payload_array
+from contracts.timeline import ClockRecord, NoticeRecord
+from operators.align.grid import to_timeline_ns
+from operators.clock.course import Jump
+from operators.clock.estimate import MeetingEstimator
+from operators.clock.records import differs, in_force, pieces, record_of, to_raw_ns
+from operators.clock.tracked import Claim, EstimateSettings, Finding, Tracked
+
+_KEPT_RECORDS: Final = 24
+_NS_PER_MS: Final = 1e6
+
+
+@dataclass(slots=True)
+class _Followed:
+    """A device: what was said of its stamps, and the records that hold."""
+
+    told: ClockRecord
+    per_s_ms: float
+    records: list[ClockRecord] = field(default_factory=list)
+    since_x: int | None = None
+    """Where the last step lies: what is before it is not placed anew."""
+
+
+class Following:
+    """Estimates of one meeting as records; numbers are given by whoever writes them."""
+
+    def __init__(self, settings: EstimateSettings, meeting_id: str) -> None:
+        self._meeting_id = meeting_id
+        self._estimator = MeetingEstimator(settings)
+        self._devices: dict[str, _Followed] = {}
+
+    def told(self, record: ClockRecord, per_s_ms: float = 0.0) -> None:
+        """What is said of a device's stamps, for the first time or anew."""
+        self._estimator.forget(record.device)
+        self._devices[record.device] = _Followed(record, per_s_ms, [record])
+
+    def stepped(self, record: ClockRecord) -> None:
+        """The device's clock jumped so far that it was placed anew at once: its course goes on."""
+        followed = self._devices[record.device]
+        followed.told = record
+        followed.records = [*followed.records[-_KEPT_RECORDS:], record]
+        tracked = self._estimator.devices.get(record.device)
+        followed.since_x = None if tracked is None else tracked.course.last_x
+
+    def packet(self, body: Packet, arrival_ns: int) -> tuple[Packet, list[ClockRecord], list[NoticeRecord]]:
+        """The packet (its stamp as if the clock had never stood still), records and notices.
+
+        ``arrival_ns``: append time on the timeline's scale (TAI).
+        """
+        followed = self._devices[body.device_id]
+        told_ns = to_timeline_ns(followed.told, body.timestamp_ns)
+        kind = "sound" if body.modality is Modality.AUDIO else "picture"
+        claim = Claim(followed.told.uncertainty_ns / _NS_PER_MS, followed.per_s_ms)
+        jumps = self._estimator.stamped(
+            body.device_id, body.stream, "sound" if kind == "sound" else "picture", claim, body.stream_epoch,
+            body.sequence, told_ns, body.duration_ns, arrival_ns,
+        )  # fmt: skip
+        records = [r for jump in jumps if not jump.frozen for r in self._jumped(followed, jump)]
+        tracked = self._estimator.devices.get(body.device_id)
+        if tracked is None:
+            return body, [], []
+        if body.codec is Codec.PCM_S16LE and tracked.stream == body.stream:
+            samples = payload_array(body)[:, 0].astype(np.float32) * np.float32(1 / 32768)
+            self._estimator.heard(body.device_id, told_ns, samples, body.rate_hz)
+        if tracked.rewritten_ns:
+            body = replace(body, timestamp_ns=body.timestamp_ns - tracked.rewritten_ns)
+        if self._estimator.advance(arrival_ns):
+            records += self._estimated()
+        notices = [self._notice(finding) for finding in self._estimator.findings()]
+        return body, records, notices
+
+    def seen(self, device: str, raw_ns: int, brightness: float) -> None:
+        """Mean brightness (0..1) of a picture that has gone through ``packet``."""
+        followed = self._devices.get(device)
+        if followed is not None:
+            self._estimator.seen(device, to_timeline_ns(followed.told, raw_ns), brightness)
+
+    def _jumped(self, followed: _Followed, jump: Jump) -> list[ClockRecord]:
+        """A first record for what follows a jump, until it is estimated better."""
+        tracked = self._estimator.devices[followed.told.device]
+        raw_ns = to_raw_ns(followed.told, jump.from_raw_ns - tracked.rewritten_ns)
+        before = in_force(followed.records, raw_ns - jump.by_ns) or followed.told
+        back = jump.by_ns < 0
+        record = before.model_copy(
+            update={
+                "from_raw_ns": raw_ns, "offset_ns": before.offset_ns + jump.by_ns,
+                "uncertainty_ns": before.uncertainty_ns + 3 * jump.uncertainty_ns,
+                # Set back, the same stamps come twice: what was placed before must stay where it is.
+                "method": "arrival" if back else "online",
+            }
+        )  # fmt: skip
+        if back:
+            followed.since_x = jump.x
+        return self._written(followed, [record])
+
+    def _estimated(self) -> list[ClockRecord]:
+        """Records of all devices whose estimates say something else than what holds."""
+        out: list[ClockRecord] = []
+        for name, followed in self._devices.items():
+            tracked = self._estimator.devices.get(name)
+            if tracked is None or tracked.curve is None or self._estimator.base_ns is None:
+                continue
+            out += self._of_device(followed, tracked, self._estimator.base_ns)
+        return out
+
+    def _of_device(self, followed: _Followed, tracked: Tracked, base_ns: int) -> list[ClockRecord]:
+        since = followed.since_x
+        found = pieces(tracked, base_ns, self._estimator.settings)
+        found = [p for p in found if since is None or p.end_x > since]
+        new = [
+            record_of(
+                piece, followed.told, tracked.course.zero_ns, 0,
+                first=place == 0 and piece.jump_told_ns is None and (since is not None or tracked.prior is None),
+            )
+            for place, piece in enumerate(found)
+        ]  # fmt: skip
+        if tracked.believed and not tracked.named and new:
+            # Its own stamps are as good as any estimate, unless they claim next to nothing.
+            most = max(r.uncertainty_ns for r in new)
+            if most > 0.6 * followed.told.uncertainty_ns:
+                return []
+        newest_raw = to_raw_ns(followed.told, tracked.course.last_x + tracked.course.zero_ns
+                               + tracked.course.shift_ns - tracked.rewritten_ns)  # fmt: skip
+        at = differs(new, followed.records, newest_raw)
+        return [] if at is None else self._written(followed, new[at:])
+
+    def _written(self, followed: _Followed, records: Sequence[ClockRecord]) -> list[ClockRecord]:
+        followed.records = [*followed.records, *records][-_KEPT_RECORDS:]
+        return list(records)
+
+    def _notice(self, finding: Finding) -> NoticeRecord:
+        return NoticeRecord(meeting_id=self._meeting_id, code="clock_wrong", text=text_of(finding))
+
+
+def text_of(finding: Finding) -> str:
+    """What people are told of a device's clock."""
+    device, seconds = finding.device, abs(finding.error_ms) / 1e3
+    late = "ahead" if finding.error_ms > 0 else "behind"
+    match finding.what:
+        case "offset":
+            return f"The clock of {device} is {seconds:.3f} s {late}; its times are corrected."
+        case "skew":
+            pace = "fast" if finding.skew_ppm > 0 else "slow"
+            return (
+                f"The clock of {device} runs {abs(finding.skew_ppm):.0f} ppm {pace}; its times are corrected."
+            )
+        case "step":
+            way = "forward" if finding.error_ms > 0 else "back"
+            return f"The clock of {device} was set {way} by {seconds:.3f} s; its times are corrected."
+        case "frozen":
+            return f"The clock of {device} stood still; its times go on by the count of its packets."
+        case "epoch":
+            return f"The clock of {device} is {seconds:.0f} s {late}: TAI and UTC are confused; its times are corrected."
+        case "agrees":
+            return f"The clock of {device} agrees with the others again."
