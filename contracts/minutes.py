@@ -118,7 +118,7 @@ class Versions(Message):
     rules: Line
     contract: Line
     assertions: Line | None = None
-    """Name and hash of the rule file in force (``default@5f0c…``)."""
+    """Name and hash of the rule file in force (``default/df0fd4e8d658``)."""
 
 
 class MinutesState(Message):
@@ -247,7 +247,8 @@ class ReviewRequest(Message):
     generation: Count
     request_id: Name
     item_id: Name
-    section: Section
+    section: Section | Literal["meeting"]
+    """``meeting``: the doubt is about the minutes as a whole."""
     reason: Text
     text: Text
     owner: Line | None = None

@@ -31,6 +31,7 @@ from operators.perceive.step import Answer, MediaWorkers, Owner, Perceive
 from operators.perceive.types import Ask, PerceiveSettings
 from operators.understand.engine import RuleEngine
 from operators.verify.check import Verifier
+from operators.verify.rule_files import default_rules
 from operators.verify.types import Stretch
 
 _AHEAD: Final = 24
@@ -126,11 +127,18 @@ def perceive_room(
 class MinutesOfLog:
     """The second flow over one meeting's log, record by record."""
 
-    def __init__(self, versions: Versions, keys: Keys | None = None) -> None:
-        """``keys``: what the audit is sealed with; by default a key that is no secret (``OpenKeys``)."""
+    def __init__(
+        self, versions: Versions, keys: Keys | None = None, verifier: Verifier | None = None
+    ) -> None:
+        """Begin with nothing read.
+
+        Args:
+            keys: what the audit is sealed with; by default a key that is no secret (``OpenKeys``).
+            verifier: by default one with the rules of the product.
+        """
         self._align = Align(AlignSettings())
         self._drafting = Drafting(RuleEngine())
-        self._verifier = Verifier()
+        self._verifier = verifier or Verifier(rules=default_rules())
         self._deliver = Deliver(versions, keys or OpenKeys())
         self._ended: Ended | None = None
         self.audit: list[bytes] = []

@@ -18,7 +18,7 @@ from models.voice_activity import VoiceActivity
 from operators.perceive.step import MediaWorkers
 from operators.settings import Settings
 
-from .build import perceive_settings, product_versions, recogniser_settings
+from .build import perceive_settings, product_versions, recogniser_settings, verifier
 from .files import MinutesOfLog, log_values, perceive_room
 from .output import write_minutes
 
@@ -32,7 +32,7 @@ def run_files(room: Room, out: Path, *, speed: Speed, settings: Settings) -> Min
         InputError: the log is damaged or has no end.
         ModelError: the recogniser's weights are missing.
     """
-    minutes = MinutesOfLog(product_versions())
+    minutes = MinutesOfLog(product_versions(), verifier=verifier(settings))
     if room.timeline is not None:
         _read_log(room.timeline, minutes)
         log = None

@@ -12,7 +12,7 @@ from urllib.parse import quote
 
 from bytewax.operators import KeyedStream
 
-from contracts.messages import Correction, NameCorrected
+from contracts.messages import Correction, NameCorrected, RuleFile
 from contracts.minutes import Evidence, Stage
 from operators.align.grid import (
     Aligned,
@@ -32,7 +32,7 @@ from operators.shard import by_shard
 from operators.store import StepStore, Stores
 from operators.understand.engine import RuleEngine
 from operators.understand.state import State
-from operators.understand.types import DraftItem, Quote, Spoken, SummarySentence
+from operators.understand.types import DraftItem, MeetingContext, Quote, Spoken, SummarySentence
 from operators.verify.evidence import speech_evidence
 from operators.verify.types import Draft, Stretch
 
@@ -63,6 +63,8 @@ class Decided:
     said: Correction | NameCorrected
     evidence: tuple[Evidence, ...] = ()
     first_ns: int = 0
+    context: MeetingContext | None = None
+    rules: RuleFile | None = None
 
 
 Drafted = Draft | Decided | Purged | Traced | Outgoing
@@ -120,7 +122,9 @@ class MeetingDrafts:
         quotes = [Quote(s.id, 0, len(s.text)) for s in spoken]
         evidence = tuple(speech_evidence(q, self.spoken, change.setting.start_ns) for q in quotes)
         first_ns = spoken[0].start_ns if spoken else change.setting.start_ns
-        return [Decided(self.meeting_id, said, evidence, first_ns)]
+        return [
+            Decided(self.meeting_id, said, evidence, first_ns, change.setting.context, change.setting.rules)
+        ]
 
     def _heard(self, heard: Heard) -> list[Drafted]:
         spoken = heard.spoken
@@ -180,7 +184,7 @@ class MeetingDrafts:
             gaps=tuple(Stretch(g.start_ns, g.end_ns, g.what, g.stream) for g in ended.gaps), notices=ended.notices,
             speakers=tuple(dict.fromkeys(s.speaker for s in ended.spoken if s.speaker is not None)),
             zero_ns=setting.start_ns, start_ns=_dated(setting.start_ns), duration_ns=max(0, ended.end_ns - setting.start_ns),
-            tai_utc_offset_s=setting.tai_utc_offset_s,
+            tai_utc_offset_s=setting.tai_utc_offset_s, rules=setting.rules,
         )  # fmt: skip
 
     def _draft(self, stage: Stage, setting: Setting) -> Draft:
@@ -209,7 +213,7 @@ class MeetingDrafts:
             utterances=self.spoken, summary=self._summary(self.ahead, setting, items, until) if stage == "settled" else (),
             gaps=self.gaps, notices=self.notices, speakers=tuple(self.speakers), zero_ns=setting.start_ns,
             start_ns=_dated(setting.start_ns), duration_ns=max(0, until - setting.start_ns),
-            tai_utc_offset_s=setting.tai_utc_offset_s,
+            tai_utc_offset_s=setting.tai_utc_offset_s, rules=setting.rules,
         )  # fmt: skip
 
     def _summary(

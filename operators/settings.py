@@ -63,6 +63,13 @@ class Settings(BaseSettings):
     state_sync: bool = Field(
         False, description="force state to the disk at each snapshot: survives power loss, costs time"
     )
+    rules: Path | None = Field(
+        None, description="rule file (.sal) that minutes are held against; empty for the one of the product"
+    )
+    judge_threshold: Annotated[float, Field(ge=0, le=1)] = Field(
+        0.99,
+        description="probability of the verifier model under which rules write an item and a person is asked",
+    )
     keys: Path = Field(
         Path(".minuted/keys"),
         description="where the keys of meetings are kept, which seal their audit entries",

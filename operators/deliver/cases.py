@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Final, Literal
 
 from contracts.minutes import ActionItem, Item, ReviewRequest, Section
 from contracts.topics import REVIEW
@@ -18,8 +18,9 @@ _MAX_REASON_CHARS: Final = 10_000
 class Offered:
     """The item that a person is asked about."""
 
-    section: Section
-    item: ActionItem | Item
+    section: Section | Literal["meeting"]
+    item: ActionItem | Item | None
+    """None: the minutes as a whole."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,8 +50,10 @@ class Case:
         self, meeting_id: str, generation: int, revision: int, item_id: str, offered: Offered | None
     ) -> tuple[Case, list[Outgoing]]:
         """The case as it is once people know of it, and the message that tells them, if one is needed."""
-        digest = item_sha256(offered.item) if offered is not None else ""
-        want = (digest, str(self.withheld), *self.reasons) if self.reasons and offered is not None else ()
+        digest = item_sha256(offered.item) if offered is not None and offered.item is not None else None
+        want = (
+            (digest or "", str(self.withheld), *self.reasons) if self.reasons and offered is not None else ()
+        )
         if want == self.said or offered is None:
             return self, []
         item, task = offered.item, offered.item if isinstance(offered.item, ActionItem) else None
@@ -62,11 +65,11 @@ class Case:
             section=offered.section,
             reason="; ".join(self.reasons)[:_MAX_REASON_CHARS],
             # A closed case needs no second copy of what was said.
-            text=item.text if want else "",
+            text=item.text if want and item is not None else "",
             owner=task.owner if task is not None and want else None,
             due=task.due if task is not None and want else None,
             withheld=self.withheld,
-            evidence=item.evidence if want else (),
+            evidence=item.evidence if want and item is not None else (),
             version=self.versions,
             state="open" if want else "closed",
             revision=revision,

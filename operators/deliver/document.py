@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import datetime as dt
 import hashlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final, TypedDict
 
@@ -23,12 +22,11 @@ from contracts.minutes import (
     SlideShown,
     SummarySentence,
     UtteranceShown,
-    Verdict,
     Versions,
 )
 from operators.plain_text import plain
 from operators.understand.types import Spoken
-from operators.verify.types import Draft, Stretch, Verified, VerifiedItem, seconds
+from operators.verify.types import Stretch, Verified, attendees_of, seconds, started_at
 
 SECTIONS: Final[tuple[Section, ...]] = ("decisions", "action_items", "open_questions", "answered_questions")
 _NS_PER_S: Final = 1_000_000_000
@@ -54,7 +52,7 @@ def setting_of(verified: Verified) -> Setting:
         start_ns=draft.start_ns,
         tai_utc_offset_s=draft.tai_utc_offset_s,
         duration_s=seconds(draft.duration_ns, 0),
-        attendees=_attendees(draft),
+        attendees=attendees_of(draft),
         gaps=tuple(
             Gap(
                 start_s=seconds(g.start_ns, draft.zero_ns),
@@ -66,36 +64,6 @@ def setting_of(verified: Verified) -> Setting:
         ),
         notices=verified.notices,
     )
-
-
-def _attendees(draft: Draft) -> tuple[Attendee, ...]:
-    """The control list in its order, then speakers who are not on it."""
-    heard_as = {name: name for name in draft.speakers}
-    listed = [
-        Attendee(name=a.name, speaker=a.speaker or heard_as.get(a.name), external=a.external)
-        for a in draft.context.attendees
-    ]
-    known = {label for a in listed for label in (a.name, a.speaker) if label}
-    heard = sorted({s for s in draft.speakers if s not in known})
-    return (*listed, *(Attendee(name=s, speaker=s, external=False) for s in heard))
-
-
-_SHOWN: Final[Mapping[str, Verdict]] = {"pass": "pass", "repaired": "repaired", "fallback": "fallback"}
-
-
-def item_of(verified: VerifiedItem) -> ActionItem | Item:
-    """The item as it is published."""
-    verdict = _SHOWN.get(verified.verdict, "review")
-    item = Item(
-        id=verified.item_id, text=verified.text, confidence=verified.confidence, origin=verified.origin,
-        verdict=verdict, evidence=verified.evidence,
-    )  # fmt: skip
-    if verified.section != "action_items":
-        return item
-    return ActionItem(
-        **{name: getattr(item, name) for name in Item.model_fields},
-        owner=verified.owner, due=verified.due, due_text=verified.due_text,
-    )  # fmt: skip
 
 
 def corrected(item: ActionItem | Item, correction: Correction) -> ActionItem | Item:
@@ -162,7 +130,7 @@ def folded(
         schema="minuted.minutes/1",
         **identity,
         title=setting.title,
-        started=_started(setting),
+        started=started_at(setting.start_ns, setting.tai_utc_offset_s),
         start_ns=setting.start_ns,
         duration_s=setting.duration_s,
         attendees=(*setting.attendees, *_outsiders(setting, actions)),
@@ -177,13 +145,6 @@ def folded(
         versions=versions,
         audit=audit,
     )
-
-
-def _started(setting: Setting) -> dt.datetime | None:
-    if setting.start_ns is None:
-        return None
-    utc_us = (setting.start_ns - setting.tai_utc_offset_s * _NS_PER_S) // 1000
-    return dt.datetime(1970, 1, 1, tzinfo=dt.UTC) + dt.timedelta(microseconds=utc_us)
 
 
 def _outsiders(setting: Setting, actions: Iterable[ActionItem]) -> list[Attendee]:

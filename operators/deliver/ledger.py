@@ -32,9 +32,10 @@ from contracts.minutes import (
     SummarySentence,
     Versions,
 )
+from contracts.sal import Document, RuleSet
 from contracts.topics import MINUTES, STATE
 from operators.broker.sink import Outgoing
-from operators.deliver.cases import Case, Offered
+from operators.deliver.cases import NO_CASE, Case, Offered
 from operators.deliver.document import (
     SECTIONS,
     Identity,
@@ -43,7 +44,6 @@ from operators.deliver.document import (
     corrected,
     document_of,
     folded,
-    item_of,
     item_sha256,
     setting_of,
 )
@@ -51,9 +51,12 @@ from operators.deliver.entry import ABSENT, NEVER_NS, Entry, Published
 from operators.deliver.keys import MeetingKey
 from operators.deliver.trail import AuditTrail
 from operators.plain_text import plain
-from operators.understand.types import Spoken
+from operators.understand.types import MeetingContext, Spoken
+from operators.verify.rules import broken_by, item_of
 from operators.verify.types import Draft, Stretch, Verified, VerifiedItem
 
+WHOLE: Final = "meeting"
+"""Item id under which the minutes as a whole are spoken of."""
 _LISTED: Final = 1_000
 """Longest list of checks, rules or reasons in one message."""
 AuditVerdict = Literal[
@@ -91,6 +94,10 @@ class MeetingLedger:
         self._trail = AuditTrail(meeting_id, generation, key=key)
         self._entries: dict[str, Entry] = {}
         self._answered: dict[str, bytes] = {}
+        self._whole = NO_CASE
+        self._whole_seen: tuple[str, ...] = ()
+        self._whole_passed: tuple[str, ...] = ()
+        self._passed: tuple[str, ...] = ()
         self._summary: tuple[SummarySentence, ...] = ()
         self._summary_audited: bytes = ABSENT
         self._setting = Setting()
@@ -118,11 +125,13 @@ class MeetingLedger:
         if draft.meeting_id != self.meeting_id:
             raise ValueError(f"a draft of meeting {draft.meeting_id} came to the ledger of {self.meeting_id}")
         self.stage = draft.stage
-        out: list[Outgoing] = []
+        self._whole_passed, self._passed = verified.whole[:_LISTED], verified.passed[:_LISTED]
+        out = self._rules_in_force(verified.assertions)
         items = {item.item_id: item for item in verified.items}
         for item_id in self._in_order(items):
             if self._concerns(item_id, items.get(item_id), draft):
                 out += self._update(item_id, items.get(item_id))
+        out += self._ask_whole(replace(self._whole, doubts=verified.doubts))
         if draft.stage != "provisional":
             self._setting = setting_of(verified)
             out += self._update_summary(verified)
@@ -133,7 +142,12 @@ class MeetingLedger:
         return out
 
     def correct(
-        self, said: Correction | NameCorrected, evidence: tuple[Evidence, ...] = (), first_ns: int = NEVER_NS
+        self,
+        said: Correction | NameCorrected,
+        evidence: tuple[Evidence, ...] = (),
+        first_ns: int = NEVER_NS,
+        rules: RuleSet | None = None,
+        context: MeetingContext | None = None,
     ) -> list[Outgoing]:
         """Apply what a person decided; it stands against all later drafts.
 
@@ -141,6 +155,7 @@ class MeetingLedger:
 
         Args:
             evidence: what an added item rests on, and ``first_ns`` where that begins on the timeline.
+            rules: what holds for people's words too, but for rules whose answer is to ask a person.
         """
         digest = _digest(said.model_dump_json())
         subject = f"{said.type}/{said.subject}"
@@ -150,10 +165,12 @@ class MeetingLedger:
         if isinstance(said, NameCorrected):
             means = f"{', '.join(plain(h) for h in said.heard)} means {plain(said.name)}"
             out = [self._audit("names", "meeting", "person", actions=(means,), by=plain(said.by))]
+        elif said.item_id == WHOLE:
+            out = self._answer_whole(said)
         elif (void := self._void(said, evidence)) is not None:
             out = self._refuse(said, void)
         else:
-            out = self._rule(said, evidence, first_ns)
+            out = self._rule(said, evidence, first_ns, rules, context or MeetingContext())
         if self.stage == "final":
             out += self._final_messages()
         return out
@@ -191,7 +208,10 @@ class MeetingLedger:
         )  # fmt: skip
         return [*out, told]
 
-    def _rule(self, said: Correction, evidence: tuple[Evidence, ...], first_ns: int) -> list[Outgoing]:
+    def _rule(
+        self, said: Correction, evidence: tuple[Evidence, ...], first_ns: int, rules: RuleSet | None,
+        context: MeetingContext,
+    ) -> list[Outgoing]:  # fmt: skip
         by = plain(said.by)
         entry = self._entries.get(said.item_id, Entry())
         if said.action == "add":
@@ -202,6 +222,14 @@ class MeetingLedger:
                 raise RuntimeError("only what is known can be ruled on")
             ruled = replace(before, value=corrected(before.item, said).to_bytes(), passed=())
         rejected = said.action == "reject"
+        if rules is not None and not rejected:
+            document = Document.of(
+                self.state(), date=context.date, key_topics=context.key_topics, agenda=context.agenda
+            )
+            broken, passed = broken_by(rules, document, ruled.section, ruled.item)
+            if broken:
+                return self._refuse(said, f"it would break {'; '.join(broken)}")
+            ruled = replace(ruled, passed=passed[:_LISTED])
         self._entries[said.item_id] = replace(
             entry, ruled=ruled, offered=ruled, rejected=rejected, known=True
         )
@@ -212,13 +240,25 @@ class MeetingLedger:
         )  # fmt: skip
         return [*out, told, *self._ask(said.item_id, entry.case.answered())]
 
+    def _answer_whole(self, said: Correction) -> list[Outgoing]:
+        """Somebody has looked at what was doubtful about the minutes as a whole; the same is not asked again."""
+        by = plain(said.by)
+        self._whole_seen = self._whole.reasons
+        told = self._audit(
+            WHOLE, "meeting", "person", checks={"person_agrees": said.action == "accept"},
+            actions=(f"{said.action} by {by}",), reasons=self._whole_seen, by=by,
+            correction_id=plain(said.correction_id),
+        )  # fmt: skip
+        return [told, *self._ask_whole(self._whole)]
+
     def purge(self) -> list[Outgoing]:
         """Everything of the meeting is to go: close its cases, its minutes and its audit trail."""
         out: list[Outgoing] = []
         for item_id in sorted(self._entries):
             out += self._ask(item_id, self._entries[item_id].case.answered())
+        out += self._ask_whole(self._whole.answered())
         out.append(self._event(MinutesPurged(**self._next())))
-        out.append(self._audit("meeting", "meeting", "purged", closing=True))
+        out.append(self._audit(WHOLE, "meeting", "purged", closing=True))
         gone = self.state()
         return [*out, Outgoing(STATE, gone.key, b"", "minutes_state", self._identity("state"))]
 
@@ -243,7 +283,7 @@ class MeetingLedger:
     @property
     def waiting(self) -> int:
         """Cases that wait for a person."""
-        return sum(1 for entry in self._entries.values() if entry.case.reasons)
+        return sum(bool(case.reasons) for case in (self._whole, *(e.case for e in self._entries.values())))
 
     def document(
         self, utterances: Iterable[Spoken], slides: Iterable[Stretch], zero_ns: int
@@ -341,6 +381,24 @@ class MeetingLedger:
         self._entries[item_id] = replace(entry, case=case)
         return told
 
+    def _ask_whole(self, case: Case) -> list[Outgoing]:
+        """The case of the minutes as a whole."""
+        if case.reasons and set(case.reasons) <= set(self._whole_seen):
+            case = case.answered()
+        self._whole, told = case.told(
+            self.meeting_id, self.generation, self.revision, WHOLE, Offered("meeting", None)
+        )
+        return told
+
+    def _rules_in_force(self, assertions: str | None) -> list[Outgoing]:
+        """Note in the audit that other rules came into force."""
+        if assertions == self.versions.assertions:
+            return []
+        before = self.versions.assertions
+        self.versions = self.versions.model_copy(update={"assertions": assertions})
+        told = f"rules {assertions or 'none'} in force" + (f", before {before}" if before else "")
+        return [self._audit("rules", "meeting", "rules", actions=(told,))]
+
     def _verdict(self, item: VerifiedItem) -> Outgoing:
         """The audit entry of an item that was checked."""
         return self._audit(
@@ -398,8 +456,9 @@ class MeetingLedger:
 
     # Messages
 
-    def _next(self, passed: tuple[str, ...] = ()) -> _EventIdentity:
+    def _next(self, of_item: tuple[str, ...] | None = None) -> _EventIdentity:
         self.revision += 1
+        passed = self._passed if of_item is None else (*of_item, *self._whole_passed)[:_LISTED]
         return _EventIdentity(
             meeting_id=self.meeting_id, generation=self.generation, revision=self.revision, stage=self.stage,
             passed=passed, assertions=self.versions.assertions,

@@ -3,13 +3,14 @@
 import os
 import pickle
 from collections.abc import Iterable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Final
 
 import bytewax.operators as op
 from bytewax.operators import KeyedStream
 
 from contracts.minutes import Versions
+from contracts.sal import RuleSet
 from operators.align.grid import Purged, Traced
 from operators.broker.sink import Outgoing
 from operators.deliver.keys import KeyProblem, Keys
@@ -25,7 +26,20 @@ from operators.verify.types import Draft, Verified
 _PREFIX: Final = b"meeting/"
 _PURGED: Final = b"purged/"
 
-Judged = Verified | Decided | Purged | Traced | Outgoing
+
+@dataclass(frozen=True, slots=True)
+class Ruling:
+    """What a person decided, with the rules that hold for it too."""
+
+    decided: Decided
+    rules: RuleSet | None
+
+    @property
+    def meeting_id(self) -> str:
+        return self.decided.meeting_id
+
+
+Judged = Verified | Ruling | Purged | Traced | Outgoing
 
 
 class Deliver:
@@ -109,7 +123,8 @@ class Deliver:
         elif isinstance(value, Verified):
             told = ledger.apply(value)
         else:
-            told = ledger.correct(value.said, value.evidence, value.first_ns)
+            said = value.decided
+            told = ledger.correct(said.said, said.evidence, said.first_ns, value.rules, said.context)
         return told if trace is None else [replace(message, traceparent=trace) for message in told]
 
     def ledger(self, meeting_id: str) -> MeetingLedger | None:
@@ -134,6 +149,8 @@ def judge(verifier: Verifier, drafted: Drafted) -> Judged:
     """Verify what is a draft; people's decisions and purges pass."""
     if isinstance(drafted, Purged):
         verifier.forget(drafted.meeting_id)
+    if isinstance(drafted, Decided):
+        return Ruling(drafted, verifier.rules_of(drafted.rules))
     return verifier.verify(drafted) if isinstance(drafted, Draft) else drafted
 
 

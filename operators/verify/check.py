@@ -10,15 +10,16 @@ sound like an order to the software are words.
 from __future__ import annotations
 
 import datetime as dt
-import hashlib
-import json
+import re
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Final
 
+from contracts.messages import RuleFile
 from contracts.minutes import Section, SummarySentence
+from contracts.sal import RuleSet
 from operators import compose
 from operators.language.people import Roster, person_of, roster_of
 from operators.language.text import stems
@@ -28,6 +29,10 @@ from operators.understand.types import SummarySentence as DraftSentence
 from operators.verify import claims
 from operators.verify.claims import Said
 from operators.verify.evidence import in_time, is_real, slide_evidence, speech_evidence, spoken_span
+from operators.verify.fallback import from_evidence
+from operators.verify.judge import Claimed, Judge, Surroundings, Words
+from operators.verify.rule_files import compiled
+from operators.verify.rules import Ruled, RuleGuard
 from operators.verify.types import (
     Draft,
     ItemVerdict,
@@ -35,6 +40,7 @@ from operators.verify.types import (
     SummaryVerdict,
     Verified,
     VerifiedItem,
+    identified,
 )
 
 SECTION_OF: Final[Mapping[str, Section]] = {
@@ -47,14 +53,23 @@ SECTION_OF: Final[Mapping[str, Section]] = {
 
 @dataclass(frozen=True, slots=True)
 class VerifySettings:
-    """``review_below``: confidence under which a person is asked. ``max_text_chars``: longest item text."""
+    """Thresholds and bounds of the checks.
+
+    Attributes:
+        review_below: confidence under which a person is asked.
+        max_text_chars: longest item text.
+        judge_threshold: probability under which the judge's word makes an item be written by rules.
+    """
 
     review_below: float = 0.5
     max_text_chars: int = 400
+    judge_threshold: float = 0.99
 
     def __post_init__(self) -> None:
         if not 0.0 <= self.review_below <= 1.0:
             raise ValueError(f"review_below is a confidence of 0 to 1, got {self.review_below}")
+        if not 0.0 <= self.judge_threshold <= 1.0:
+            raise ValueError(f"judge_threshold is a probability of 0 to 1, got {self.judge_threshold}")
         if self.max_text_chars < 20:
             raise ValueError(f"max_text_chars below 20 would cut every item, got {self.max_text_chars}")
 
@@ -69,6 +84,12 @@ def _roster(attendees: tuple[Attendee, ...], speakers: tuple[str, ...]) -> Roste
     return roster_of(
         [person_of(a.name, a.speaker, a.role, a.external, a.aliases) for a in attendees], speakers
     )
+
+
+@lru_cache(maxsize=1024)
+def _whole_words(phrase: str) -> re.Pattern[str]:
+    words = r"\s+".join(re.escape(word) for word in plain(phrase).split())
+    return re.compile(rf"(?<!\w){words}(?!\w)" if words else r"(?!)", re.IGNORECASE)
 
 
 @dataclass
@@ -99,6 +120,7 @@ class _Examination:
             self._check_due()
         self._check_claims()
         self._check_length()
+        self._check_terms()
         sure = self.item.confidence >= self.settings.review_below
         self.checks["confidence"] = sure
         if not sure:
@@ -180,6 +202,17 @@ class _Examination:
         if foreign := [word for words in missing.values() for word in words]:
             self._quote_instead(f"the evidence does not hold {', '.join(foreign)}")
 
+    def _check_terms(self) -> None:
+        """Names that the agenda spells otherwise: the recogniser may have heard a name as common words."""
+        context = self.draft.context
+        corrected = {heard.casefold() for heard, _ in context.names}
+        apart = claims.written_apart(
+            self.text, (*context.key_topics, *context.agenda, *([context.title] if context.title else ()))
+        )
+        apart = tuple((heard, name) for heard, name in apart if heard.casefold() not in corrected)
+        self.checks["names_as_announced"] = not apart
+        self.doubts += [f"“{heard}” may be {name}" for heard, name in apart]
+
     def _quote_instead(self, why: str) -> None:
         """What was said takes the place of a text that cannot be borne out."""
         quotes = self.said.quotes
@@ -197,6 +230,15 @@ class _Examination:
             self.text = self.text[: limit - 1].rsplit(" ", 1)[0][: limit - 1] + "…"
             self.actions.append(f"cut to {limit} characters")
 
+    def name_rightly(self) -> bool:
+        """Write names as people corrected them; quotes keep what was heard. Whether anything changed."""
+        before = self.text
+        for heard, name in self.draft.context.names:
+            self.text = _whole_words(heard).sub(plain(name).replace("\\", r"\\"), self.text)
+        if self.text != before:
+            self.actions.append(f"names written as a person said, before: {before}")
+        return self.text != before
+
     def verdict(self) -> ItemVerdict:
         """The strongest of what happened."""
         if self.item.withdrawn:
@@ -208,18 +250,10 @@ class _Examination:
         return "repaired" if self.actions else "pass"
 
 
-def _digest(item: VerifiedItem) -> bytes:
-    value = (
-        item.section, item.text, item.confidence, item.owner, item.due.isoformat() if item.due else None,
-        item.due_text, item.verdict, item.origin, item.checks, item.actions, item.doubts,
-        [e.model_dump_json() for e in item.evidence],
-    )  # fmt: skip
-    return hashlib.sha256(json.dumps(value, ensure_ascii=True).encode("ascii")).digest()[:16]
-
-
 def _verify_item(item: DraftItem, draft: Draft, settings: VerifySettings, roster: Roster) -> VerifiedItem:
     looked = _Examination(draft, item, settings, roster)
     looked.examine()
+    renamed = looked.name_rightly()
     speech = in_time(speech_evidence(q, draft.utterances, draft.zero_ns) for q in looked.quotes)
     slides = slide_evidence(looked.text, speech, draft) if draft.stage != "provisional" else ()
     starts = (spoken_span(q, draft.utterances[q.utterance_id])[0] for q in looked.quotes)
@@ -232,14 +266,14 @@ def _verify_item(item: DraftItem, draft: Draft, settings: VerifySettings, roster
         due=looked.due,
         due_text=looked.due_text,
         verdict=looked.verdict(),
-        origin=draft.origin,
+        origin="person" if renamed else draft.origin,
         checks=tuple(looked.checks.items()),
         actions=tuple(looked.actions),
         doubts=() if item.withdrawn else tuple(dict.fromkeys(looked.doubts)),
         evidence=(*speech, *slides),
         first_ns=min(starts, default=draft.until_ns),
     )
-    return replace(verified, digest=_digest(verified))
+    return identified(verified)
 
 
 def _verify_sentence(
@@ -375,6 +409,7 @@ class _RememberedSentence:
 class _Memory:
     """Verdicts on one meeting's items and summary, void when the surroundings change."""
 
+    guard: RuleGuard | None = None
     surroundings: tuple[object, ...] = ()
     items: dict[tuple[str, bool], _Remembered] = field(default_factory=dict)
     sentences: dict[str, _RememberedSentence] = field(default_factory=dict)
@@ -384,11 +419,23 @@ class Verifier:
     """Verifies drafts; remembers verdicts on items that have not changed, which changes no result.
 
     One for a process. Nothing of it needs to be saved: an empty one gives the same answers.
+
+    Args:
+        rules: what items and minutes are held against where the log brings no rule file.
+        judge: asked once about each item as it reads; None where there is no verifier model.
     """
 
-    def __init__(self, settings: VerifySettings | None = None) -> None:
+    def __init__(
+        self, settings: VerifySettings | None = None, rules: RuleSet | None = None, judge: Judge | None = None
+    ) -> None:
         self._settings = settings or VerifySettings()
+        self._rules = rules
+        self._judge = judge
         self._meetings: OrderedDict[str, _Memory] = OrderedDict()
+
+    def rules_of(self, file: RuleFile | None) -> RuleSet | None:
+        """The rules in force, where the log says ``file``."""
+        return self._rules if file is None else compiled(file.content, file.name)
 
     def verify(self, draft: Draft) -> Verified:
         """Verdicts on all items of a draft, in order of their first evidence, and its summary."""
@@ -398,19 +445,32 @@ class Verifier:
         items = [self._item(item, draft, roster, memory) for item in draft.items]
         items.sort(key=lambda i: (i.first_ns, i.item_id))
         summary, verdict, notices = _verify_summary(draft, roster, memory)
+        notices = list(dict.fromkeys([*draft.notices, *notices]))
+        rules, ruled = self.rules_of(draft.rules), Ruled(tuple(items))
+        if rules is not None:
+            written = {item.id: item for item in draft.items}
+            if memory.guard is None or memory.guard.rules is not rules:
+                memory.guard = RuleGuard(rules, draft.meeting_id)
+
+            def plainer(verified: VerifiedItem) -> VerifiedItem | None:
+                return self._plainer(written[verified.item_id], draft, roster, None)
+
+            ruled = memory.guard.apply(draft, items, summary, notices, plainer)
         return Verified(
-            draft, tuple(items), summary, verdict, tuple(dict.fromkeys([*draft.notices, *notices]))
-        )
+            draft, ruled.items, summary, verdict, tuple(notices), None if rules is None else rules.version,
+            ruled.doubts, ruled.whole, ruled.passed,
+        )  # fmt: skip
 
     def forget(self, meeting_id: str) -> None:
         """Forget the verdicts on a meeting's items."""
         self._meetings.pop(meeting_id, None)
 
     def _memory(self, draft: Draft, speakers: tuple[str, ...]) -> _Memory:
-        surroundings = (draft.context.attendees, draft.context.date, speakers, draft.zero_ns, draft.origin)
+        context = draft.context
+        surroundings = (context, speakers, draft.zero_ns, draft.origin)
         memory = self._meetings.get(draft.meeting_id)
         if memory is None or memory.surroundings != surroundings:
-            memory = self._meetings[draft.meeting_id] = _Memory(surroundings)
+            memory = self._meetings[draft.meeting_id] = _Memory(surroundings=surroundings)
         self._meetings.move_to_end(draft.meeting_id)
         if len(self._meetings) > _MEETINGS_REMEMBERED:
             self._meetings.popitem(last=False)
@@ -428,9 +488,72 @@ class Verifier:
         known = memory.items.get(key)
         if known is not None and any(spoken) and known.holds(item, spoken, slides):
             return known.verified
-        verified = _verify_item(item, draft, self._settings, roster)
+        verified = self._judged(item, _verify_item(item, draft, self._settings, roster), draft, roster)
         memory.items[key] = _Remembered(item, spoken, slides, verified)
         return verified
+
+    def _judged(self, item: DraftItem, verified: VerifiedItem, draft: Draft, roster: Roster) -> VerifiedItem:
+        """What the judge makes of an item: it stands, is written by rules, or is withheld."""
+        if self._judge is None or verified.verdict in ("withheld", "withdrawn"):
+            return verified
+        probability = self._judge.probability(*_case_for_judge(item, verified, draft, roster))
+        if probability is None:
+            return verified
+        verified = identified(replace(verified, probability=probability))
+        if probability >= self._settings.judge_threshold:
+            return verified
+        doubt = f"the verifier gives it {probability:.0%}"
+        plainer = self._plainer(item, draft, roster, verified if draft.origin == "rules" else None)
+        if plainer is None:
+            doubts = tuple(dict.fromkeys((*verified.doubts, doubt)))
+            actions = (*verified.actions, "withheld: rules find no such item in its evidence")
+            return identified(replace(verified, verdict="withheld", doubts=doubts, actions=actions))
+        doubts = tuple(dict.fromkeys((*plainer.doubts, doubt)))
+        return identified(replace(plainer, doubts=doubts, probability=probability))
+
+    def _plainer(
+        self, item: DraftItem, draft: Draft, roster: Roster, otherwise: VerifiedItem | None
+    ) -> VerifiedItem | None:
+        """The item as the rule engine writes it from the same evidence; ``otherwise`` where it finds none."""
+        written = from_evidence(item, draft)
+        if written is None:
+            if otherwise is None:
+                return None
+            return identified(replace(otherwise, verdict="fallback", actions=(*otherwise.actions, _BY_RULES)))
+        verified = _verify_item(written, draft, self._settings, roster)
+        if verified.verdict == "withheld":
+            return None
+        actions = (*verified.actions, _BY_RULES)
+        return identified(replace(verified, verdict="fallback", origin="rules", actions=actions))
+
+
+_BY_RULES: Final = "written by rules from the same evidence"
+_AROUND: Final = 4
+"""Utterances before and after the evidence that a judge is shown."""
+
+
+def _case_for_judge(
+    item: DraftItem, verified: VerifiedItem, draft: Draft, roster: Roster
+) -> tuple[Claimed, tuple[Words, ...], Surroundings]:
+    claimed = Claimed(verified.section, verified.text, verified.owner, verified.due, verified.due_text)
+    spoken = sorted(draft.utterances.values(), key=lambda u: (u.start_ns, u.id))
+    named = {q.utterance_id for q in item.evidence}
+    places = [n for n, u in enumerate(spoken) if u.id in named]
+    first, last = (places[0], places[-1]) if places else (0, 0)
+
+    def words(utterances: Sequence[Spoken]) -> tuple[Words, ...]:
+        return tuple(Words(roster.of_speaker(u.speaker), plain(u.text)) for u in utterances)
+
+    quotes = tuple(
+        Words(roster.of_speaker(u.speaker), plain(u.text[q.first : q.last]))
+        for q in item.evidence
+        if (u := draft.utterances.get(q.utterance_id)) is not None
+    )
+    context = draft.context
+    return claimed, quotes, Surroundings(
+        context.title, context.date, tuple(a.name for a in context.attendees),
+        words(spoken[max(0, first - _AROUND) : first]), words(spoken[last + 1 : last + 1 + _AROUND]),
+    )  # fmt: skip
 
 
 def verify(draft: Draft, settings: VerifySettings | None = None) -> Verified:

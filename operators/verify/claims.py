@@ -210,6 +210,24 @@ def unsupported_names(text: str, said: Said, roster: Roster, granted: Iterable[s
     return tuple(missing)
 
 
+def written_apart(text: str, terms: Iterable[str]) -> tuple[tuple[str, str], ...]:
+    """Words of ``text`` in a row that together spell a word of ``terms`` (*bright water*, *Brightwater*)."""
+    wanted = {w.low: w.text for term in terms for w in words_in(term) if len(w.low) >= _LONG_ENOUGH}
+    found: list[tuple[str, str]] = []
+    words = words_in(text) if wanted else ()
+    for width in (2, 3):
+        for place in range(len(words) - width + 1):
+            row = words[place : place + width]
+            name = wanted.get("".join(w.low for w in row))
+            if name is not None:
+                found.append((" ".join(w.text for w in row), name))
+    return tuple(found)
+
+
+_LONG_ENOUGH: Final = 7
+"""Letters of a word that others hardly spell by chance."""
+
+
 def unsupported_dates(text: str, said: Said, due: dt.date | None) -> tuple[str, ...]:
     """Days and months named in ``text`` that no quote names and that are not those of ``due``."""
     lows = said.lows() | {low[:-1] for low in said.lows() if low.endswith("s")}

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import datetime as dt
+import hashlib
+import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
-from contracts.minutes import Evidence, Origin, Section, Stage, SummarySentence
+from contracts.messages import RuleFile
+from contracts.minutes import Attendee, Evidence, Origin, Section, Stage, SummarySentence
 from operators.understand.types import DraftItem, MeetingContext, Spoken
 from operators.understand.types import SummarySentence as DraftSentence
 
@@ -58,6 +61,8 @@ class Draft:
     duration_ns: int = 0
     tai_utc_offset_s: int = 37
     origin: Origin = "rules"
+    rules: RuleFile | None = None
+    """The rule file that the log says is in force; None: the one of the settings."""
     topic_sentences: Mapping[str, DraftSentence] = field(default_factory=dict)
 
 
@@ -89,6 +94,17 @@ class VerifiedItem:
     probability: float | None = None
 
 
+def identified(item: VerifiedItem) -> VerifiedItem:
+    """The item with the digest of all that is published or audited of it."""
+    value = (
+        item.section, item.text, item.confidence, item.owner, item.due.isoformat() if item.due else None,
+        item.due_text, item.verdict, item.origin, item.checks, item.actions, item.doubts,
+        [e.model_dump_json() for e in item.evidence], item.passed, item.failed, item.probability,
+    )  # fmt: skip
+    digest = hashlib.sha256(json.dumps(value, ensure_ascii=True).encode("ascii")).digest()[:16]
+    return replace(item, digest=digest)
+
+
 @dataclass(frozen=True, slots=True)
 class SummaryVerdict:
     """What became of the summary as a whole."""
@@ -99,15 +115,52 @@ class SummaryVerdict:
 
 @dataclass(frozen=True)
 class Verified:
-    """A draft with the verdicts on its items; ``summary`` holds only sentences that their evidence bears."""
+    """A draft with the verdicts on its items; ``summary`` holds only sentences that their evidence bears.
+
+    Attributes:
+        assertions: name and hash of the rules in force; None without rules.
+        doubts: reasons for a person to look at the minutes as a whole.
+        whole: names of rules about the whole that hold.
+        passed: those, and the rules about items that hold for every item.
+    """
 
     draft: Draft
     items: tuple[VerifiedItem, ...]
     summary: tuple[SummarySentence, ...]
     summary_verdict: SummaryVerdict
     notices: tuple[str, ...]
+    assertions: str | None = None
+    doubts: tuple[str, ...] = ()
+    whole: tuple[str, ...] = ()
+    passed: tuple[str, ...] = ()
 
 
 def seconds(time_ns: int, zero_ns: int) -> float:
     """Seconds from the zero, rounded to milliseconds in whole numbers, so the same everywhere."""
     return ((time_ns - zero_ns + 500_000) // 1_000_000) / 1000
+
+
+def started_at(start_ns: int | None, tai_utc_offset_s: int) -> dt.datetime | None:
+    """Start of a meeting in UTC; None for files without a start time."""
+    if start_ns is None:
+        return None
+    utc_us = (start_ns - tai_utc_offset_s * 1_000_000_000) // 1000
+    return dt.datetime(1970, 1, 1, tzinfo=dt.UTC) + dt.timedelta(microseconds=utc_us)
+
+
+def attendees_of(draft: Draft) -> tuple[Attendee, ...]:
+    """The control list in its order, then speakers who are not on it."""
+    heard_as = {name: name for name in draft.speakers}
+    listed = [
+        Attendee(name=a.name, speaker=a.speaker or heard_as.get(a.name), external=a.external)
+        for a in draft.context.attendees
+    ]
+    known = {label for a in listed for label in (a.name, a.speaker) if label}
+    heard = sorted({s for s in draft.speakers if s not in known})
+    return (*listed, *(Attendee(name=s, speaker=s, external=False) for s in heard))
+
+
+def outsiders_of(draft: Draft) -> tuple[Attendee, ...]:
+    """People outside the meeting to whom something fell, as the draft names them."""
+    names = sorted({i.owner for i in draft.items if i.owner and i.owner_external})
+    return tuple(Attendee(name=name, speaker=None, external=True) for name in names)

@@ -1,0 +1,278 @@
+"""Rules over what a draft would publish: what breaks one is repaired, written more plainly, shown or withheld."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from contracts.minutes import (
+    ActionItem,
+    Gap,
+    Item,
+    Section,
+    SlideShown,
+    SummarySentence,
+    UtteranceShown,
+    Verdict,
+)
+from contracts.sal import Checker, Decision, Document, MeetingFacts, RuleSet, decide, settle
+from contracts.sal.kinds import FINAL_LISTS
+from contracts.sal.ruleset import At, Rule
+from operators.plain_text import plain
+from operators.verify.types import (
+    Draft,
+    VerifiedItem,
+    attendees_of,
+    identified,
+    outsiders_of,
+    seconds,
+    started_at,
+)
+
+_ROUNDS: Final = 3
+"""What is rewritten may break another rule; what still breaks one after so many rounds is withheld."""
+_SHOWN: Final[Mapping[str, Verdict]] = {"pass": "pass", "repaired": "repaired", "fallback": "fallback"}
+
+Rewrite = Callable[[VerifiedItem], VerifiedItem | None]
+"""Writes an item more plainly from the same evidence; None where that cannot be done."""
+
+
+def item_of(verified: VerifiedItem) -> ActionItem | Item:
+    """The item as it is published."""
+    verdict = _SHOWN.get(verified.verdict, "review")
+    item = Item(
+        id=verified.item_id, text=verified.text, confidence=verified.confidence, origin=verified.origin,
+        verdict=verdict, evidence=verified.evidence,
+    )  # fmt: skip
+    if verified.section != "action_items":
+        return item
+    return ActionItem(
+        **{name: getattr(item, name) for name in Item.model_fields},
+        owner=verified.owner, due=verified.due, due_text=verified.due_text,
+    )  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Ruled:
+    """A draft under its rules.
+
+    Attributes:
+        doubts: reasons for a person to look at the minutes as a whole.
+        whole: names of rules about the whole that hold.
+        passed: those, and the rules about items that hold for every item.
+    """
+
+    items: tuple[VerifiedItem, ...]
+    doubts: tuple[str, ...] = ()
+    whole: tuple[str, ...] = ()
+    passed: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class _Made:
+    """An item that was made before: from what, how it was to read, and the result."""
+
+    source: VerifiedItem
+    item: Item
+    wanted: VerifiedItem | None = None
+    result: VerifiedItem | None = None
+
+
+class RuleGuard:
+    """The rules of one meeting. Holds what it has checked; an empty one gives the same answers."""
+
+    def __init__(self, rules: RuleSet, meeting_id: str) -> None:
+        self.rules = rules
+        self._document = Document(MeetingFacts(meeting_id))
+        self._checker = Checker(rules, self._document)
+        self._reads_all = any(rule.needs & set(FINAL_LISTS) for rule in rules.rules)
+        self._made: dict[str, _Made] = {}
+        self._current: dict[str, VerifiedItem] = {}
+        self._rewritten: set[str] = set()
+
+    def apply(
+        self, draft: Draft, items: Sequence[VerifiedItem], summary: Iterable[SummarySentence],
+        notices: Iterable[str], rewrite: Rewrite,
+    ) -> Ruled:  # fmt: skip
+        """What may leave of a draft's items, in their order."""
+        stage: At = "final" if draft.stage == "final" else "revision"
+        self._tell(draft, items, summary, notices)
+        for round_ in range(_ROUNDS):
+            decisions = [d for d in settle(self._checker, stage) if d.item_id is not None]
+            acted = [self._act(d, rewrite, last=round_ == _ROUNDS - 1) for d in decisions]
+            if not any(acted):
+                break
+        broken = self._sweep(stage)
+        about_items = [rule for rule in self._checked(stage) if rule.lists]
+        refused = {rule.name: self._refused(rule) for rule in about_items}
+        doubts = tuple(reason for d in broken if d.item_id is None for reason in d.reasons)
+        failed = {name for d in broken if d.item_id is None for name in d.rules}
+        whole = tuple(
+            r.name
+            for r in self._checked(stage)
+            if not r.lists and r.name not in failed and not self._checker.undecided(r)
+        )
+        out = tuple(self._finished(item, about_items, refused) for item in items)
+        return Ruled(out, doubts, whole, (*whole, *(name for name, ids in refused.items() if not ids)))
+
+    def _sweep(self, stage: At) -> list[Decision]:
+        """What is broken at last; items that only now break a rule that nobody may allow are withheld."""
+        broken = decide(self._checker.check(stage))
+        for decision in broken:
+            item = self._current.get(decision.item_id or "")
+            if item is not None and decision.action != "review":
+                self._withhold(item, decision)
+        return broken
+
+    def _checked(self, stage: At) -> list[Rule]:
+        return [r for r in self.rules.rules if stage == "final" or r.at != "final"]
+
+    def _tell(
+        self, draft: Draft, items: Sequence[VerifiedItem], summary: Iterable[SummarySentence], notices: Iterable[str]
+    ) -> None:  # fmt: skip
+        document, context = self._document, draft.context
+        started = started_at(draft.start_ns, draft.tai_utc_offset_s)
+        date = context.date or (started.date() if started is not None else None)
+        document.tell(
+            meeting=MeetingFacts(
+                draft.meeting_id, context.title, date, started, round(draft.duration_ns / 1e9, 3)
+            ),
+            attendees=(*attendees_of(draft), *outsiders_of(draft)),
+            key_topics=context.key_topics,
+            agenda=context.agenda,
+        )
+        live = {item.item_id: item for item in items if item.verdict not in ("withdrawn", "withheld")}
+        for gone in self._made.keys() - live.keys():
+            document.remove(gone)
+            del self._made[gone]
+        for item_id, item in live.items():
+            made = self._made.get(item_id)
+            if made is None or made.source is not item:
+                made = self._made[item_id] = _Made(item, item_of(item))
+            document.put(item.section, made.item)
+        self._current, self._rewritten = live, set()
+        if draft.stage != "provisional":
+            zero_ns = draft.zero_ns
+            document.replace("summary", summary)
+            document.replace("notices", notices)
+            document.replace(
+                "gaps",
+                [
+                    Gap(
+                        start_s=seconds(g.start_ns, zero_ns),
+                        end_s=seconds(g.end_ns, zero_ns),
+                        what=g.text,
+                        stream=g.device,
+                    )
+                    for g in draft.gaps
+                ],
+            )
+
+        if draft.stage == "final" and self._reads_all:
+            zero_ns = draft.zero_ns
+            document.replace(
+                "utterances",
+                [
+                    UtteranceShown(
+                        id=u.id, start_s=seconds(u.start_ns, zero_ns), end_s=seconds(u.end_ns, zero_ns),
+                        speaker=u.speaker, text=u.text,
+                    )
+                    for u in sorted(draft.utterances.values(), key=lambda u: (u.start_ns, u.id))
+                ],
+            )  # fmt: skip
+            document.replace(
+                "slides",
+                [
+                    SlideShown(
+                        start_s=seconds(s.start_ns, zero_ns), end_s=seconds(s.end_ns, zero_ns), text=s.text
+                    )
+                    for s in draft.slides
+                ],
+            )
+
+    def _act(self, decision: Decision, rewrite: Rewrite, *, last: bool) -> bool:
+        """Do what a decision says; whether the rules have to be asked again."""
+        item_id = decision.item_id or ""
+        item = self._current.get(item_id)
+        if item is None:
+            return False
+        if decision.action == "drop" or (decision.action == "fallback" and item_id in self._rewritten):
+            return self._withhold(item, decision)
+        if decision.action == "fallback":
+            self._rewritten.add(item_id)
+            plainer = rewrite(item)
+            if plainer is None or last:
+                return self._withhold(item, decision)
+            self._current[item_id] = _with_doubts(plainer, decision)
+            self._document.put(plainer.section, item_of(plainer))
+            return True
+        item = _repaired(item, decision)
+        self._current[item_id] = _with_doubts(item, decision) if decision.action == "review" else item
+        return False
+
+    def _withhold(self, item: VerifiedItem, decision: Decision) -> bool:
+        doubts = tuple(dict.fromkeys((*item.doubts, *decision.reasons)))
+        self._current[item.item_id] = replace(
+            item, verdict="withheld", doubts=doubts, failed=decision.rules,
+            actions=(*item.actions, f"withheld by rule: {', '.join(decision.rules)}"),
+        )  # fmt: skip
+        self._document.remove(item.item_id)
+        return True
+
+    def _refused(self, rule: Rule) -> set[str]:
+        """Items for which it cannot be said that a rule holds."""
+        if not self._checker.applies(rule):
+            return set()
+        return {*self._checker.failing(rule), *self._checker.unknown(rule)}
+
+    def _finished(
+        self, source: VerifiedItem, rules: Iterable[Rule], refused: Mapping[str, set[str]]
+    ) -> VerifiedItem:
+        """An item with the names of the rules that it passed; the same object as long as nothing changes."""
+        item = self._current.get(source.item_id, source)
+        made = self._made.get(source.item_id)
+        if made is None or item.verdict == "withheld":
+            return identified(item) if item is not source else source
+        own = [rule.name for rule in rules if item.section in rule.lists]
+        passed = tuple(name for name in own if item.item_id not in refused[name])
+        wanted = replace(item, passed=passed)
+        if made.result is None or made.wanted != wanted:
+            made = replace(made, wanted=wanted, result=identified(wanted))
+            self._made[source.item_id] = made
+        return made.result or source
+
+
+def _with_doubts(item: VerifiedItem, decision: Decision) -> VerifiedItem:
+    doubts = tuple(dict.fromkeys((*item.doubts, *decision.reasons)))
+    verdict = item.verdict if item.verdict == "fallback" else "review"
+    return replace(item, verdict=verdict, doubts=doubts, failed=decision.rules)
+
+
+def _repaired(item: VerifiedItem, decision: Decision) -> VerifiedItem:
+    """The item with the values that rules give it."""
+    values = {field: plain(v) if isinstance(v, str) else v for field, v in decision.repairs}
+    changed = {field: v for field, v in values.items() if getattr(item, field) != v}
+    if not changed:
+        return item
+    why = ", ".join(decision.rules)
+    told = tuple(f"{name} set to {v or 'nothing'} by rule: {why}" for name, v in changed.items())
+    verdict = "repaired" if item.verdict == "pass" else item.verdict
+    fields: dict[str, object] = {**changed, "actions": (*item.actions, *told), "verdict": verdict}
+    return replace(item, **fields)  # type: ignore[arg-type]  # fields of items, by the rule language's own check
+
+
+def broken_by(
+    rules: RuleSet, document: Document, section: Section, item: ActionItem | Item
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Rules that an item would break in a way that no person may allow, and those that it passes.
+
+    A rule whose answer is to ask a person is met once a person has decided.
+    """
+    document.put(section, item)
+    checker = Checker(rules, document)
+    broken = [v for v in checker.check("item") if v.item_id == item.id]
+    bad = tuple(dict.fromkeys(f"{v.rule}: {v.message}" for v in broken if v.action != "review"))
+    failed = {v.rule for v in broken}
+    about = [r for r in rules.rules if section in r.lists and r.at == "item" and r.name not in failed]
+    return bad, tuple(r.name for r in about if item.id not in checker.unknown(r))
