@@ -11,7 +11,7 @@ PIP_LOCKED := $(PIP_INSTALL) --no-deps --require-hashes --only-binary :all: --no
 COMPILE_LOCK := uv pip compile pyproject.toml --quiet --universal --python-version 3.11 \
 	--generate-hashes --no-emit-index-url --custom-compile-command "make lock"
 
-.PHONY: help install install-train install-gpu demo rooms test test-all lint format schemas lock clean
+.PHONY: help install install-train install-gpu demo rooms voices test test-all lint format schemas lock clean
 
 help: ## say what the targets do
 	@echo "minuted: the minutes of a meeting, while it is still going on"
@@ -91,6 +91,12 @@ demo: install ## play the sample meeting and watch its minutes appear
 
 rooms: install ## build the made-up meetings into build/rooms (ARGS="--form all" for every form)
 	@$(PY) -m devices.rooms $(ARGS)
+
+voices: install ## speak the scripts of rooms whose words have changed (needs the program flite)
+	@test -x build/voices/bin/python || $(PY) -m venv build/voices
+	@build/voices/bin/python -m pip install --disable-pip-version-check --no-input --quiet \
+		-r devices/rooms/voices.txt
+	@PYTHONPATH=. build/voices/bin/python -m devices.rooms.speak $(ARGS)
 
 test: install ## run all tests of the default install
 	@$(PY) -m pytest -m "not train"

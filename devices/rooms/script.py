@@ -39,6 +39,7 @@ MAX_LENGTH_S: Final = 3_600.0
 _PAUSE: Final = re.compile(r"\s*\[(\d+(?:\.\d+)?)\]\s*")
 
 Seconds = Annotated[float, Field(ge=-MAX_LENGTH_S, le=MAX_LENGTH_S, allow_inf_nan=False)]
+LongText = Annotated[str, Field(min_length=1, max_length=20_000)]
 Decibels = Annotated[float, Field(ge=-120.0, le=60.0, allow_inf_nan=False)]
 
 
@@ -120,11 +121,11 @@ class Line(_Part):
 
     id: Name
     speaker: Name
-    text: Name
+    text: LongText
     gap_s: Seconds = 0.4
     during: Name | None = None
     offset_s: Seconds | None = None
-    say: Name | None = None
+    say: LongText | None = None
     pace: Annotated[float, Field(ge=0.5, le=2.0)] = 1.0
     backchannel: bool = False
     recording: Name | None = None
@@ -173,7 +174,7 @@ class SlideScript(_Part):
     rows: tuple[tuple[Name, ...], ...] = ()
     bars: tuple[tuple[Name, float], ...] = ()
     unit: Name | None = None
-    paragraphs: tuple[Name, ...] = ()
+    paragraphs: tuple[LongText, ...] = ()
     scroll_before: Name | None = None
     scroll_s: Annotated[float, Field(gt=0.0, le=30.0)] = 2.0
 

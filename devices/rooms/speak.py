@@ -58,7 +58,8 @@ def speak(script: Script, line: Line) -> Clip:
             raise ScriptError(f"line {line.id}: {error}") from error
         at_s = done / SAMPLE_RATE_HZ
         words += [Word(word.text, at_s + word.start_s, at_s + word.end_s) for word in clip.words]
-        parts += [changed(clip.samples, voice), np.zeros(round(pause_s * SAMPLE_RATE_HZ))]
+        # Some voices lean to one side of zero; what changes them would turn that into a step at the clip's edge.
+        parts += [audible(changed(audible(clip.samples), voice)), np.zeros(round(pause_s * SAMPLE_RATE_HZ))]
         done += sum(len(part) for part in parts[-2:])
     return Clip(np.concatenate(parts), SAMPLE_RATE_HZ, tuple(words))
 
@@ -83,6 +84,13 @@ def changed(samples: Signal, voice: Voice) -> Signal:
     values = np.asarray(moved.values[0], dtype=np.float64)[: len(samples)]
     result[: len(values)] = values
     return result
+
+
+def audible(samples: Signal) -> Signal:
+    """The samples without what lies far below any voice (half the pressure at 50 Hz)."""
+    hertz = np.fft.rfftfreq(2 * len(samples), 1.0 / SAMPLE_RATE_HZ)
+    kept: Signal = np.fft.irfft(np.fft.rfft(samples, 2 * len(samples)) * hertz**4 / (hertz**4 + 50.0**4))
+    return kept[: len(samples)]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
