@@ -19,6 +19,8 @@ from operators.settings import SettingsProblem, load_settings
 from .audit import AuditProblem
 from .audit import app as audit_app
 from .command_settings import PATIENCE_S, settings_of
+from .review import ReviewProblem
+from .review_command import purge_meeting, review
 from .rules import RulesProblem
 from .rules import app as rules_app
 
@@ -32,6 +34,8 @@ app.add_typer(broker_app, name="broker")
 app.add_typer(topics_app, name="topics")
 app.add_typer(rules_app, name="rules")
 app.add_typer(audit_app, name="audit")
+app.command("review")(review)
+app.command("purge")(purge_meeting)
 
 Inputs = Annotated[
     list[Path], typer.Argument(metavar="INPUT…", help="sound, video, transcripts, or one room folder")
@@ -369,6 +373,7 @@ def _problems() -> tuple[type[Exception], ...]:
         UserProblem,
         RulesProblem,
         AuditProblem,
+        ReviewProblem,
         SettingsProblem,
         InputError,
         PublishError,
