@@ -234,6 +234,10 @@ class Compiler(Maker):
         function = FUNCTIONS.get(node.name)
         if function is None:
             known = [*FUNCTIONS, "count", "distinct"]
+            if node.name == "distinct":
+                raise Problem(
+                    node.first, node.last, "distinct goes through a list", "distinct(x in LIST: TEXT)"
+                )
             raise Problem(
                 node.first, node.first + len(node.name), f"there is no function “{node.name[:40]}”",
                 meant(node.name, known) or f"there is {', '.join(sorted(known))}",
@@ -375,6 +379,14 @@ def _all_entries(lists: Iterable[str]) -> Run:
 
 
 def _field_hint(name: str, fields: Iterable[str]) -> str:
+    actions = NAMES["action_items"].of
+    if (
+        actions is not None
+        and actions.record is not None
+        and "origin" in fields
+        and name in actions.record.fields
+    ):
+        return f"action items have it: all a in action_items: … a.{name} …"
     if hint := meant(name, fields, what="it has"):
         return hint
     return f"it has {', '.join(fields)}"

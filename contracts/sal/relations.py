@@ -34,6 +34,10 @@ def _equal(maker: Maker, node: tree.Compare, left: Term, right: Term) -> Term:
     if right.kind == NOTHING:
         if left.kind.basic == "list":
             raise Problem(node.first, node.last, "a list is never missing", "an empty one is []")
+        if not left.missing:
+            raise Problem(
+                node.first, node.last, f"{left.kind} is never missing here", "leave the comparison out"
+            )
         return maker.made(TRUTH, terms.null_test(left, wanted), left)
     if left.kind.basic == "list" or right.kind.basic == "list":
         return _emptiness(maker, node, left, right, wanted)
@@ -79,6 +83,10 @@ def incomparable(node: tree.Compare, left: Term, right: Term) -> NoReturn:
         hint = "dates are written without quotes: 2026-03-31"
     elif pair == {"date", "moment"}:
         hint = "date(…) gives the day of a moment"
+    elif pair == {"list", "number"}:
+        hint = "count(…) counts a list"
+    elif pair == {"number", "text"}:
+        hint = "numbers are written without quotes; length(…) and count(words(…)) measure a text"
     elif "numbers" in pair:
         hint = "write 5 in numbers(…) or numbers(…) subset numbers(…)"
     raise Problem(node.first, node.last, f"{left.kind} cannot be compared with {right.kind}", hint)
@@ -103,7 +111,12 @@ def _ordered(maker: Maker, node: tree.Compare, left: Term, right: Term) -> Term:
     if left.kind != right.kind:
         incomparable(node, left, right)
     if left.kind not in (NUMBER, DATE, DURATION, MOMENT):
-        raise Problem(node.first, node.last, f"“{node.operator}” does not compare {left.kind} with another")
+        raise Problem(
+            node.first,
+            node.last,
+            f"“{node.operator}” does not compare {left.kind} with another",
+            "== and != do",
+        )
     run = terms.order(node.operator, left, right)
     return maker.made(TRUTH, run, left, right, missing=left.missing or right.missing)
 
