@@ -241,7 +241,7 @@ class Traffic:
         if way < 0.01:
             device.sequence += self._chance.choice((1, 2, 40, 2**40))
         elif way < 0.013:
-            device.epoch, device.sequence = self._chance.choice((device.epoch + 1, 2**64 - 1, 0)), 0
+            device.epoch, device.sequence = self._chance.choice(((device.epoch + 1) % 2**64, 2**64 - 1, 0)), 0
         elif way < 0.016:
             device.shift_ns += self._chance.choice((10**9, -(10**9), 3600 * 10**9, -(10**18)))
         if device.sequence > 2**41:
