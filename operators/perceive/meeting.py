@@ -61,7 +61,14 @@ from operators.perceive.records import (
 from operators.perceive.types import DecodeSound, Emission, PerceiveSettings, Stream, Undecodable
 from operators.pictures.picture import FeatureBlock
 from operators.pictures.slides import Slide
-from operators.speech.events import PieceClosed, PieceText, PieceWithdrawn, RecognitionRequest, SpeechEvent
+from operators.speech.events import (
+    MicrophoneDead,
+    PieceClosed,
+    PieceText,
+    PieceWithdrawn,
+    RecognitionRequest,
+    SpeechEvent,
+)
 from operators.speech.names import correct_names
 from operators.speech.pool import PoolFull, Superseded
 from operators.speech.recognise import MeetingSpeech
@@ -315,14 +322,15 @@ class MeetingPerception:
             return
         channels = samples.shape[1]
         mapped = [c for c in range(channels) if (stream.device, c) in self.people.speakers]
-        if not mapped and channels > 1:
+        arrangement = None if mapped else self.people.arrangement(stream.device, channels)
+        if not mapped and channels > 1 and arrangement is None:
             # Nobody says who sits where: one voice track, as a mixed recording.
             samples = np.asarray(np.round(samples.mean(axis=1, keepdims=True)), dtype=np.int16)
         for channel in mapped or [0]:
             speaker = self.people.speakers.get((stream.device, channel))
             if speaker is None and self.started is not None and self.started.implicit:
                 speaker = stream.device
-            self._speech.open_stream(stream.device, channel, speaker, rate_hz, stream.epoch)
+            self._speech.open_stream(stream.device, channel, speaker, rate_hz, stream.epoch, arrangement)
         self._speech.push(stream.device, stream.epoch, raw_ns, samples)
         self._advance()
 
@@ -378,6 +386,12 @@ class MeetingPerception:
             self._utterance(event)
         elif isinstance(event, PieceWithdrawn):
             self._withdraw(event)
+        elif isinstance(event, MicrophoneDead):
+            whose = f" ({event.speaker})" if event.speaker else ""
+            self._notice(
+                "dead_microphone",
+                f"Microphone {event.device}{whose} gave no sound while others spoke: it may be off, muted or broken.",
+            )
 
     def _partial(self, piece: PieceText) -> None:
         if self._live:
@@ -399,6 +413,13 @@ class MeetingPerception:
         mark = self._mark_ns(name, stream)
         self._emit(heard_record(self.meeting_id, piece, stream, text=text, speaker=speaker, mark_ns=mark))
         if isinstance(piece, PieceClosed):
+            claimed = people.claimed_seat(speaker, text)
+            if claimed is not None:
+                self._notice(
+                    "swapped_microphone",
+                    f"Somebody at {piece.device}, the microphone of {speaker}, said to be {claimed}: microphones may be "
+                    "swapped.",
+                )
             for start_ns, end_ns in piece.gaps:
                 self._gap(name, piece.device, start_ns, end_ns, "lost")
 

@@ -1,5 +1,6 @@
 """Who is in the room, who sits where, and which words recognition should expect of them."""
 
+import re
 from collections.abc import Callable
 from typing import Final
 
@@ -8,14 +9,23 @@ from contracts.messages import (
     AnyControl,
     AttendeesChanged,
     ChannelMapChanged,
+    ChannelSpeaker,
     MeetingStarted,
+    Position,
     SpeakerTurn,
     SpeakerTurns,
 )
+from operators.speech.delay import Arrangement
 
 _HOTWORD_AGE_NS: Final = 10_000_000_000
 _SLIDES_KEPT: Final = 4
 _TERMS_OF_A_SLIDE: Final = 12
+_INTRODUCES: Final = re.compile(
+    r"\b(?:I'm|I am|my name is|my name's) ((?:[A-Z][\w'-]*\s*){1,3})", re.IGNORECASE
+)
+
+SHARED: Final = ""
+"""Stands for the speaker of a microphone that the channel map gives to several people."""
 
 
 class People:
@@ -24,7 +34,9 @@ class People:
     def __init__(self) -> None:
         self.names: tuple[str, ...] = ()
         self.speakers: dict[tuple[str, int], str] = {}
-        """Speaker by device and channel."""
+        """Speaker by device and channel; ``SHARED`` where several are named for it."""
+        self._seats: tuple[tuple[str, Position], ...] = ()
+        self._microphones: dict[tuple[str, int], Position] = {}
         self.terms: tuple[str, ...] = ()
         """What recognition should expect: names, agenda, key topics, slides that stood for a while."""
         self._topics: tuple[str, ...] = ()
@@ -37,11 +49,13 @@ class People:
             case MeetingStarted():
                 self.names = tuple(a.name for a in control.attendees)
                 self._topics = (*control.agenda, *control.key_topics)
-                self.speakers = {(c.device, c.channel): c.speaker for c in control.channel_map}
+                self.speakers = _speakers(control.channel_map)
+                self._seats = tuple((s.speaker, s.position_m) for s in control.seats)
+                self._microphones = {(m.device, m.channel): m.position_m for m in control.microphones}
             case AttendeesChanged():
                 self.names = tuple(a.name for a in control.attendees)
             case ChannelMapChanged():
-                self.speakers = {(c.device, c.channel): c.speaker for c in control.channel_map}
+                self.speakers = _speakers(control.channel_map)
             case AgendaChanged():
                 self._topics = (*control.agenda, *control.key_topics)
             case SpeakerTurns():
@@ -64,6 +78,25 @@ class People:
         self.terms = tuple(dict.fromkeys(words))
         return self.terms
 
+    def arrangement(self, device: str, channels: int) -> Arrangement | None:
+        """How the seats lie to a device of several microphones; None where places are not known."""
+        places = [self._microphones.get((device, channel)) for channel in range(channels)]
+        known = [place for place in places if place is not None]
+        if len(known) < 2 or len(known) < channels or not self._seats:
+            return None
+        return Arrangement.of(known, self._seats)
+
+    def claimed_seat(self, speaker: str | None, text: str) -> str | None:
+        """Whose name somebody gives as their own at a microphone that the channel map gives to another person."""
+        if not speaker or speaker not in self.speakers.values():
+            return None
+        for match in _INTRODUCES.finditer(text):
+            said = {word.casefold().strip("'-") for word in match[1].split()[:2]}
+            for other in self.speakers.values():
+                if other and other != speaker and other.split()[0].casefold() in said:
+                    return other
+        return None
+
     def speaker(
         self,
         device: str,
@@ -83,3 +116,11 @@ class People:
             shares[turn.speaker] = shares.get(turn.speaker, 0) + overlap
         best = max(sorted(shares), key=lambda s: shares[s])
         return best if 2 * shares[best] >= end - start else None
+
+
+def _speakers(channel_map: tuple[ChannelSpeaker, ...]) -> dict[tuple[str, int], str]:
+    found: dict[tuple[str, int], str] = {}
+    for entry in channel_map:
+        place = entry.device, entry.channel
+        found[place] = entry.speaker if found.get(place, entry.speaker) == entry.speaker else SHARED
+    return found

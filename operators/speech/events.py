@@ -88,4 +88,13 @@ class SpeechResumed:
     device: str
 
 
-SpeechEvent = RecognitionRequest | PieceText | PieceClosed | PieceWithdrawn | SpeechResumed
+@dataclass(frozen=True)
+class MicrophoneDead:
+    """A seat's microphone has given nothing but silence while others spoke; told once a stream."""
+
+    device: str
+    channel: int
+    speaker: str | None
+
+
+SpeechEvent = MicrophoneDead | RecognitionRequest | PieceText | PieceClosed | PieceWithdrawn | SpeechResumed

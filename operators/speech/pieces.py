@@ -45,6 +45,10 @@ class Pieces:
         events, self._events = self._events, []
         return events
 
+    def tell(self, event: SpeechEvent) -> None:
+        """Put an event of another kind in its place among those of the pieces."""
+        self._events.append(event)
+
     def result(self, piece_id: str, version: int, recognition: Recognition) -> None:
         """The answer to a request. Unknown and superseded ones are ignored."""
         piece = self._pieces.get(piece_id)
@@ -106,7 +110,7 @@ class Pieces:
             piece_id=name.piece_id(frames[0].index),
             stream=track.key,
             device=name.device,
-            speaker=track.stream.speaker,
+            speaker=track.stream.speaker or None,
             start_index=frames[0].index,
             samples_start_ns=frames[0].start_ns,
             start_ns=frames[-1].start_ns,

@@ -15,7 +15,7 @@ from models.speech_recogniser import Recognition
 from models.voice_activity import VoiceActivity
 from operators.speech.delay import Arrangement
 from operators.speech.endpointing import EndpointSettings
-from operators.speech.events import SpeechEvent
+from operators.speech.events import MicrophoneDead, SpeechEvent
 from operators.speech.pieces import Pieces
 from operators.speech.seats import Level, Seats, SeatSettings
 from operators.speech.stream import FRAME_NS, SoundStream, StreamName
@@ -72,7 +72,7 @@ class MeetingSpeech:
         """Announce a channel of a device, before its first block. A new epoch closes what the old one left open.
 
         With an `arrangement` the stream is all channels of the device, heard as one, and who speaks follows from
-        the delays between them.
+        the delays between them. An empty `speaker` is a seat's microphone that several people share.
 
         Raises:
             UnsupportedRate: the rate cannot be converted.
@@ -200,6 +200,7 @@ class MeetingSpeech:
             frame.probability, frame.level_db = float(probability), float(level_db)
             level = Level(self._corrected(track, frame.start_ns), frame.level_db, frame.probability)
             self._seats.add(track.key, level)
+            track.heard(frame)
             track.undecided.append(frame)
         if track.delays is not None:
             scores = track.delays.of_frames(
@@ -257,7 +258,16 @@ class MeetingSpeech:
         frame.margin_db = 40.0 if margin is None else margin
         frame.foreign = smooth < seats.foreign_below_db
         frame.voiced = track.endpointer.voiced(frame.probability, track.own)
+        if frame.voiced:
+            self._miss_the_dead(track)
         self._pieces.follow(track, track.feed(frame))
+
+    def _miss_the_dead(self, speaking: Track) -> None:
+        """A microphone that hears nothing while somebody speaks in the room is noticed."""
+        for track in self._tracks.values():
+            if track is not speaking and track.stream.speaker is not None and track.others_speak():
+                name = track.stream.name
+                self._pieces.tell(MicrophoneDead(name.device, name.channel, track.stream.speaker or None))
 
     def _seat_speaks(self, start_ns: int) -> bool:
         """Whether somebody with a microphone of their own speaks: a room microphone then has nothing to add."""

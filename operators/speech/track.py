@@ -12,6 +12,15 @@ _TURN_FRAMES = 10
 """Voiced frames that somebody else must have spoken before a piece is cut in two (0.3 s): shorter is an "mm-hm"."""
 
 
+_DEAD_FRAMES = 313
+"""Frames of others' speech (10 s) during which a microphone that gives nothing is taken for dead."""
+
+_DEAD_RUN = 32
+
+_STILL = 2
+"""Steps of 16 bits within which a frame counts as no sound: a live microphone has noise, dither has one step."""
+
+
 def track_key(device: str, channel: int) -> str:
     """Name of a microphone within its meeting."""
     return f"{device}#{channel}"
@@ -35,6 +44,22 @@ class Track:
         self.own = False
         self.piece_id: str | None = None
         self.flushed = False
+        self._still_run = 0
+        self._missed = 0
+
+    def heard(self, frame: Frame) -> None:
+        """Note whether a frame holds any sound at all."""
+        still = int(frame.pcm.max()) - int(frame.pcm.min()) <= _STILL
+        self._still_run = self._still_run + 1 if still else 0
+        if not still and self._missed < _DEAD_FRAMES:
+            self._missed = 0
+
+    def others_speak(self) -> bool:
+        """Somebody else speaks for another frame; True when this microphone is now held to be dead."""
+        if self._still_run < _DEAD_RUN or self._missed >= _DEAD_FRAMES:
+            return False
+        self._missed += 1
+        return self._missed == _DEAD_FRAMES
 
     @property
     def key(self) -> str:
@@ -53,7 +78,7 @@ class Track:
     def speaker(self, frames: Sequence[Frame]) -> str | None:
         """Who speaks in these frames: by seat, by delay, or None."""
         if self.delays is None:
-            return self.stream.speaker
+            return self.stream.speaker or None
         seat = clear_seat([frame.seat_scores for frame in frames if frame.voiced and frame.seat_scores])
         return None if seat is None else self.delays.arrangement.speakers[seat]
 
@@ -86,6 +111,7 @@ class Track:
             "own": self.own,
             "piece": self.piece_id,
             "flushed": self.flushed,
+            "still": [self._still_run, self._missed],
             "delays": None if self.delays is None else _dump_delays(self.delays),
         }
 
@@ -103,6 +129,7 @@ class Track:
         track.undecided.extend(Frame.load(frame) for frame in raw["undecided"])
         track.margin_db, track.own = raw["margin_db"], raw["own"]
         track.piece_id, track.flushed = raw["piece"], raw["flushed"]
+        track._still_run, track._missed = raw["still"]
         return track
 
 

@@ -1,0 +1,118 @@
+"""Sound through the product's own chain of files, and through plain faster-whisper on the whole file."""
+
+import json
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from contracts.packet import Modality
+from contracts.timeline import TIMELINE_RECORD, UtteranceRecord
+from devices.inputs import Room, open_inputs
+from flows.files import log_values, perceive_room
+from models.speech_recogniser import SpeechRecogniser, model_folder
+from models.voice_activity import VoiceActivity
+from operators.perceive.types import PerceiveSettings
+from operators.perceive.step import MediaWorkers
+
+Samples = npt.NDArray[np.float32]
+
+WHOLE_FILE: Final[dict[str, Any]] = {"language": "en", "beam_size": 1, "temperature": 0.0}
+"""Options of the comparison: greedy search, as ours; everything else as faster-whisper has it (30 s windows,
+text of earlier windows as prompt, no voice activity filter)."""
+
+
+@dataclass(frozen=True, slots=True)
+class HeardWord:
+    """One word as it stands on the log; times in seconds from the room's start."""
+
+    start_s: float
+    end_s: float
+    text: str
+    speaker: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Heard:
+    """What came out of the chain. `text` is in order of start; `wall_s` is how long it took."""
+
+    text: str
+    words: tuple[HeardWord, ...]
+    notices: tuple[str, ...]
+    wall_s: float
+
+
+class Chain:
+    """The first flow without a broker, with loaded weights."""
+
+    def __init__(self, recogniser: SpeechRecogniser, workers: int = 2) -> None:
+        self._settings = PerceiveSettings(ordinary_words=recogniser.ordinary_words())
+        self._voice = VoiceActivity()
+        self._workers = MediaWorkers(lambda: recogniser, recognition_workers=workers)
+
+    def file(self, path: Path) -> Heard:
+        """One sound file as a meeting of its own."""
+        return self.room(open_inputs([path]))
+
+    def room(self, room: Room) -> Heard:
+        """A room's sound: its pictures are left out, they would only cost time here."""
+        sound = replace(room, streams=tuple(s for s in room.streams if s.modality is Modality.AUDIO))
+        begun = time.monotonic()
+        messages = perceive_room(sound, self._settings, self._workers, self._voice)
+        lines = list(log_values(messages))
+        wall_s = time.monotonic() - begun
+        return _heard(lines, room.start_ns, wall_s)
+
+    def close(self) -> None:
+        """Stop the threads and child processes."""
+        self._workers.close()
+
+
+def _heard(lines: Iterable[bytes], start_ns: int, wall_s: float) -> Heard:
+    standing: dict[str, UtteranceRecord] = {}
+    notices: list[str] = []
+    for line in lines:
+        kind = json.loads(line)["type"]
+        if kind == "notice":
+            notices.append(json.loads(line)["text"])
+        if kind != "utterance":
+            continue
+        record = TIMELINE_RECORD.validate_json(line)
+        assert isinstance(record, UtteranceRecord)
+        if record.state == "withdrawn":
+            standing.pop(record.id, None)
+        else:
+            standing[record.id] = record
+    said = sorted(standing.values(), key=lambda record: (record.raw_start_ns, record.id))
+    words = tuple(
+        HeardWord((w.start_ns - start_ns) / 1e9, (w.end_ns - start_ns) / 1e9, w.text, record.speaker)
+        for record in said
+        for w in record.words
+    )
+    return Heard(" ".join(record.text for record in said), words, tuple(notices), wall_s)
+
+
+class WholeFile:
+    """faster-whisper with the same weights and as many threads, fed with a whole file at once."""
+
+    def __init__(self, model: str, threads: int = 2) -> None:
+        from faster_whisper import WhisperModel
+
+        self._model = WhisperModel(
+            str(model_folder(model)),
+            device="cpu",
+            compute_type="int8",
+            cpu_threads=threads,
+            local_files_only=True,
+        )
+
+    def file(self, path: Path) -> tuple[str, float]:
+        """Text of a file, and how many seconds it took, reading the file included."""
+        begun = time.monotonic()
+        segments, _ = self._model.transcribe(str(path), **WHOLE_FILE)
+        text = " ".join(segment.text.strip() for segment in segments)
+        return text, time.monotonic() - begun
