@@ -6,7 +6,7 @@ camera's the brightness of its exposure. Voices are made here (pulses of a glott
 
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, Literal
 
 import numpy as np
@@ -82,20 +82,13 @@ def make_room(seed: int, length_s: float = LENGTH_S) -> SignalRoom:
     for place, (name, kind) in enumerate(kinds.items()):
         stream = _stream(name, plan, length_s, seed * 1000 + place)
         if kind == "sound":
-            plain[name] = _with(stream, samples=_taken(sound[place], stream))
-            pulsed[name] = _with(stream, samples=_taken(sound[place] + pulses[place], stream))
+            plain[name] = replace(stream, samples=_taken(sound[place], stream))
+            pulsed[name] = replace(stream, samples=_taken(sound[place] + pulses[place], stream))
         else:
             dark = _brightness(stream, kind, seed * 1000 + place)
-            plain[name] = _with(stream, brightness=dark)
-            pulsed[name] = _with(stream, brightness=dark + 0.35 * _lit_share(stream, random))
+            plain[name] = replace(stream, brightness=dark)
+            pulsed[name] = replace(stream, brightness=dark + 0.35 * _lit_share(stream, random))
     return SignalRoom(seed, plan, plain, pulsed)
-
-
-def _with(stream: Stream, *, samples: npt.NDArray[np.float32] | None = None, brightness: Signal | None = None) -> Stream:  # fmt: skip
-    return Stream(
-        stream.name, stream.plan, stream.clock, stream.true_ns, stream.stamps_ns, stream.order, stream.append_ns,
-        stream.released_ns, samples, brightness,
-    )  # fmt: skip
 
 
 def _stream(name: str, room: RoomPlan, length_s: float, seed: int) -> Stream:
@@ -193,7 +186,7 @@ def _voice(lasts_s: float, pitch_hz: float, random: np.random.Generator) -> Sign
 
 def _resonance(source: Signal, hertz: float) -> Signal:
     """A two-pole resonance, by its transfer function."""
-    size = 2 * len(source)
+    size = 1 << (2 * len(source)).bit_length()
     radius = math.exp(-math.pi * 90.0 / RATE_HZ)
     turn = np.exp(-2j * np.pi * np.arange(size // 2 + 1) / size)
     poles = 1.0 - 2.0 * radius * math.cos(2 * math.pi * hertz / RATE_HZ) * turn + radius**2 * turn**2

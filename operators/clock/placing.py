@@ -45,8 +45,8 @@ class ClockSettings:
     told_steps: int = 5
     """Steps of one device that are told one by one."""
     estimate: EstimateSettings = field(default_factory=EstimateSettings)
-    drift_ppb: float = 50.0
-    """By how much a free clock's skew may have changed since it was measured."""
+    drift_ppb: float = 5_000.0
+    """By how much the skew of a clock that runs free may have changed since it was measured."""
     age_ns_per_day: int = 100_000
     """By how much a stored offset grows unsure; what of it is measured again by the room does not matter."""
 
@@ -130,6 +130,10 @@ class MeetingClocks:
             arrival = replace(arrival, body=placed)
         return arrival, [*out, *notices]
 
+    def _drift_ms(self, record: ClockRecord) -> float:
+        """How much surer a stored clock was a second before, in ms: one that has a skew runs free."""
+        return self._settings.drift_ppb * 1e-6 if record.method == "stored" and record.skew_ppb else 0.0
+
     def seen(self, device: str, raw_ns: int, brightness: float) -> None:
         """Mean brightness (0..1) of a picture whose packet has been fed."""
         self._following.seen(device, raw_ns, brightness)
@@ -172,7 +176,7 @@ class MeetingClocks:
         raw, out = body.timestamp_ns, list[ClockOutput]()
         if device is None:
             device = self._devices[body.device_id] = self._first(body, arrival)
-            self._following.told(device.record)
+            self._following.told(device.record, self._drift_ms(device.record))
             out = [device.record, *self._doubt(device.record)]
         else:
             course = self._course(device, body, stream, arrival)
@@ -256,7 +260,7 @@ class MeetingClocks:
         if new.model_copy(update={"number": old.number}) == old:
             return []
         device.record, device.number = new, device.number + 1
-        self._following.told(new)
+        self._following.told(new, self._drift_ms(new))
         return [new]
 
     def _course(self, device: _Device, body: _DeviceBody, stream: str, arrival: Arrival) -> int | None:

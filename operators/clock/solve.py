@@ -90,9 +90,9 @@ def solve(unknowns: int, rows: Rows, start: Vector | None = None, iterations: in
         )
         right = np.bincount(column, coefficient * (weight * value)[row], unknowns)
         if turn == iterations - 1:
-            covariance = np.linalg.inv(normal)
-            return Solution(covariance @ right, covariance)
-        x = np.linalg.solve(normal, right)
+            covariance = np.asarray(np.linalg.inv(normal), np.float64)
+            return Solution(np.asarray(covariance @ right, np.float64), covariance)
+        x = np.asarray(np.linalg.solve(normal, right), np.float64)
     raise ValueError("at least one iteration")
 
 
