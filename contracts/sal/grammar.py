@@ -79,7 +79,7 @@ KEYWORDS: Final = (
     "when", "at", "on", "severity", "true", "false", "null",
 )  # fmt: skip
 UNITS_US: Final = {
-    "us": 1, "ms": 1_000, "s": 1_000_000, "second": 1_000_000, "seconds": 1_000_000,
+    "ms": 1_000, "s": 1_000_000, "second": 1_000_000, "seconds": 1_000_000,
     "min": 60_000_000, "minute": 60_000_000, "minutes": 60_000_000,
     "h": 3_600_000_000, "hour": 3_600_000_000, "hours": 3_600_000_000,
     "day": 86_400_000_000, "days": 86_400_000_000, "week": 604_800_000_000, "weeks": 604_800_000_000,
