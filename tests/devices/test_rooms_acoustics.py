@@ -68,8 +68,9 @@ def test_a_click_at_each_of_several_microphones_of_a_reverberant_room() -> None:
 
 @pytest.mark.parametrize("rt60_s", [0.2, 0.4, 0.6])
 def test_sound_dies_away_as_fast_as_asked(rt60_s: float) -> None:
-    box = Box((6.4, 4.6, 2.8), rt60_s)
-    places: list[Point] = [(2.2, 3.4, 1.0), (4.4, 1.7, 1.4), (5.1, 3.2, 0.8)]
+    # In this room Sabine's formula alone is wrong by a quarter.
+    box = Box((8.0, 5.5, 3.0), rt60_s)
+    places: list[Point] = [(2.2, 3.4, 1.0), (4.4, 1.7, 1.4), (6.1, 4.2, 0.8)]
     heard = hear(
         box, [Microphone(place, noise_dbfs=SILENT) for place in places], np.ones(1), samples=2 * RATE
     )
@@ -78,9 +79,9 @@ def test_sound_dies_away_as_fast_as_asked(rt60_s: float) -> None:
         # Differences take away what image sources add up to at the lowest frequencies.
         left = np.cumsum((np.diff(signal) ** 2)[::-1])[::-1]
         level = 10.0 * np.log10(left[left > left[0] * 1e-9] / left[0])
-        begin, end = int(np.argmax(level < -5.0)), int(np.argmax(level < -25.0))
-        measured.append(60.0 / 20.0 * (end - begin) / RATE)
-    assert float(np.mean(measured)) == pytest.approx(rt60_s, rel=0.12)
+        begin, end = int(np.argmax(level < -5.0)), int(np.argmax(level < -35.0))
+        measured.append(60.0 / 30.0 * (end - begin) / RATE)
+    assert float(np.mean(measured)) == pytest.approx(rt60_s, rel=0.1)
 
 
 def test_every_microphone_has_its_own_noise_and_seeds_repeat_it() -> None:
