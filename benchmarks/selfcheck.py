@@ -21,7 +21,7 @@ import soundfile
 
 from flows.installation import Installation
 
-from . import coldstart, fuzz, ingest, latency, memory, minutes, slides, throughput
+from . import coldstart, fuzz, ingest, latency, memory, minutes, slides, telemetry, throughput
 from .report import progress
 from .rooms import SAMPLE, Played, invented_talk, sound_room, transcript_room
 
@@ -46,6 +46,10 @@ KEYS: Final[Mapping[str, Mapping[str, Sequence[str]]]] = {
     "slides": {
         "word_recall": (), "clean_word_recall": (), "recall_ratio": (), "word_precision": (), "passes_per_slide": (),
         "idle_cores": (),
+    },
+    "telemetry": {
+        half: ("absent_per_s_core", "off_per_s_core", "on_per_s_core", "off_ratio", "on_ratio")
+        for half in ("ingest", "minutes")
     },
     "ingest": {
         "pcm_packets_per_s_core": (), "flac": ("packets_per_s_core",), "opus": ("packets_per_s_core",),
@@ -147,6 +151,7 @@ def _checks(scratch: Path, installation: Installation) -> dict[str, Callable[[],
         "minutes": lambda: _minutes(scratch / "minutes"),
         "coldstart": lambda: coldstart.run(repeat=1),
         "slides": lambda: slides.run([_two_slides(scratch / "slides")], idle_s=2, seed=0),
+        "telemetry": lambda: telemetry.run(seconds=2, utterances=5, meetings=2, rounds=1),
         "ingest": lambda: ingest.run(seconds=2, meetings=2, seed=0),
         "fuzz": _fuzzed,
     }

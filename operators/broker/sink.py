@@ -58,10 +58,13 @@ class _Spokesman:
         reason = told["reason"]
         count = self._letters.setdefault(reason, Sparing()).due()
         if count:
-            what = "a message" if count == 1 else f"{count} messages"
+            what = (
+                f"a message, at {item.event_id},"
+                if count == 1
+                else f"{count} messages, the last at {item.event_id},"
+            )
             say(
-                f"{self._source}: {what} could not be read ({reason}), the last at {item.event_id}; "
-                f"its bytes are on the dead-letter topic",
+                f"{self._source}: {what} could not be read ({reason}); the bytes are on the dead-letter topic",
                 "dead_letter",
                 reason=reason, count=count, at=item.event_id,
             )  # fmt: skip
