@@ -47,10 +47,9 @@ KEYS: Final[Mapping[str, Mapping[str, Sequence[str]]]] = {
         "word_recall": (), "clean_word_recall": (), "recall_ratio": (), "word_precision": (), "passes_per_slide": (),
         "idle_cores": (),
     },
-    "telemetry": {
-        half: ("absent_per_s_core", "off_per_s_core", "on_per_s_core", "off_ratio", "on_ratio")
-        for half in ("ingest", "minutes")
-    },
+    "telemetry": dict.fromkeys(
+        ("ingest", "minutes"), ("absent_per_s_core", "off_per_s_core", "on_per_s_core", "off_ratio", "on_ratio")
+    ),
     "ingest": {
         "pcm_packets_per_s_core": (), "flac": ("packets_per_s_core",), "opus": ("packets_per_s_core",),
         "h264_slides": ("packets_per_s_core",), "h264_camera": ("packets_per_s_core",),

@@ -14,7 +14,7 @@ from typing import Final, Literal
 
 LogFormat = Literal["text", "json"]
 Event = Literal[
-    "start", "ready", "stop", "broker_away", "broker_back", "messages_expired", "notice", "dead_letter",
+    "ready", "stop", "broker_away", "broker_back", "messages_expired", "notice", "dead_letter",
     "refused", "failed", "telemetry_away", "telemetry_back", "said",
 ]  # fmt: skip
 """What a line is about, for programs that read the log."""

@@ -83,7 +83,7 @@ class ShardLogic(StatefulBatchLogic[tuple[int, X], tuple[int, Y], Marker | None]
             store = self._stores.step(shard, self._family)
             store.roll_back(marker)
         except StateError as error:
-            say(f"flows: {error}")
+            say(f"flows: {error}", "failed")
             # Raised, it would reach people as a stack trace; state and log are safe against a hard stop.
             os._exit(1)
         step = telemetry.observed(self._family, self._make(shard))

@@ -129,7 +129,8 @@ class _SharedProducer:
 
     def _stop(self, what: str, where: str) -> None:
         say(
-            f"{self._source}: cannot write to {where}: {what}. Stopping; nothing that was not written is marked as done"
+            f"{self._source}: cannot write to {where}: {what}. Stopping; nothing that was not written is marked as done",
+            "failed",
         )
         # The engine would go on with the other steps of this epoch; state is safe against a hard stop.
         os._exit(1)

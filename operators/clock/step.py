@@ -85,7 +85,10 @@ class Clock:
                 out.extend(clocks.feed(value))
             except (ValueError, ArithmeticError, LookupError) as error:
                 # One message of one device must not end the flow, and end it again after every restart.
-                say(f"flows.perceive: {value.source} was refused: {' '.join(str(error).split())[:300]}")
+                say(
+                    f"flows.perceive: {value.source} was refused: {' '.join(str(error).split())[:300]}",
+                    "refused",
+                )
                 out.append(refused(value, error))
         return out
 
@@ -103,7 +106,10 @@ class Clock:
             except (ValueError, ArithmeticError) as error:
                 # It fits other meetings; one must not end the flow over it, again after every restart.
                 about = " ".join(str(error).split())[:300]
-                say(f"flows.perceive: {body.type} of {body.device} does not fit {meeting_id}: {about}")
+                say(
+                    f"flows.perceive: {body.type} of {body.device} does not fit {meeting_id}: {about}",
+                    "refused",
+                )
         return out
 
 

@@ -92,7 +92,10 @@ class Deliver:
             self._destroy_proven()
             return [message for value in values for message in self._handle(value)]
         except KeyProblem as problem:
-            say(f"flows.minutes: {problem}. Stopping; nothing that was not written is marked as done")
+            say(
+                f"flows.minutes: {problem}. Stopping; nothing that was not written is marked as done",
+                "failed",
+            )
             # Raised, it would reach people as a stack trace; state and log are safe against a hard stop.
             os._exit(1)
 

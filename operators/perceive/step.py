@@ -312,7 +312,10 @@ class Perceive:
             emissions = meeting.feed(timed, self._idle_s)
         except (ValueError, ArithmeticError, LookupError) as error:
             # One message of one device must not end the flow, and end it again after every restart.
-            say(f"flows.perceive: {arrival.source} was refused: {' '.join(str(error).split())[:300]}")
+            say(
+                f"flows.perceive: {arrival.source} was refused: {' '.join(str(error).split())[:300]}",
+                "refused",
+            )
             return [refused(arrival, error)]
         return self._handle(arrival.meeting_id, emissions)
 

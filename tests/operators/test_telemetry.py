@@ -5,7 +5,7 @@ import sys
 import time
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
@@ -14,11 +14,13 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 
 from contracts.timeline import ClockRecord, MarkRecord, UtteranceRecord
 from contracts.topics import DEADLETTER, MINUTES, TIMELINE, TopicNames
+from docs.metrics_table import PAGE, with_table
 from operators import telemetry
 from operators.align.grid import Traced
 from operators.broker.sink import Outgoing
 from operators.broker.source import Received
 from operators.ingest import Ingest, IngestSettings
+from operators.log import Event
 from operators.store import StepStore
 from operators.telemetry_export import METRICS, Exporting
 from operators.telemetry_steps import (
@@ -300,3 +302,9 @@ def test_the_end_of_a_flow_waits_for_no_collector(tmp_path: Path, monkeypatch: p
     begun = time.monotonic()
     probe.close()
     assert time.monotonic() - begun < 4
+
+
+def test_the_table_of_metrics_is_current() -> None:
+    page = PAGE.read_text(encoding="utf-8")
+    assert page == with_table(page), "run python -m docs.metrics_table"
+    assert {event for event in get_args(Event) if f"`{event}`" not in page} == {"said"}
