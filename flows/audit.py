@@ -14,7 +14,7 @@ from contracts.audit import AuditProof, ChainReport, SealedEntry
 from contracts.consumer import read_event, read_state
 from contracts.minutes import AuditEntry, Evidence, MeetingFinal, MinutesState
 from contracts.topics import AUDIT, MINUTES, STATE
-from operators.deliver.keys import KeyProblem, Keys, KeyStore, OpenKeys, master_key
+from operators.deliver.keys import KeyProblem, Keys, KeyStore, MeetingKey, OpenKeys, master_key
 from operators.deliver.render import clock_text
 from operators.deliver.trail import opened
 from operators.plain_text import plain
@@ -88,20 +88,16 @@ def entries_of(proof: AuditProof, meeting_id: str, keys: Sequence[Keys]) -> list
     Raises:
         KeyProblem: no key opens them.
     """
-    found: list[AuditEntry] = []
-    for sealed in proof.entries(meeting_id):
-        found.append(_opened(sealed, keys))
-    return found
+    having = [key for store in keys if (key := store.key_of(meeting_id)) is not None]
+    return [_opened(sealed, having) for sealed in proof.entries(meeting_id)]
 
 
-def _opened(sealed: SealedEntry, keys: Sequence[Keys]) -> AuditEntry:
-    for store in keys:
-        key = store.key_of(sealed.meeting_id)
-        if key is not None:
-            try:
-                return opened(sealed, key)
-            except KeyProblem:
-                continue
+def _opened(sealed: SealedEntry, keys: Sequence[MeetingKey]) -> AuditEntry:
+    for key in keys:
+        try:
+            return opened(sealed, key)
+        except KeyProblem:
+            continue
     raise KeyProblem(
         f"no key opens the audit of {plain(sealed.meeting_id)}: it was purged, or MINUTED_KEYS is another folder"
     )

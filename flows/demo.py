@@ -13,17 +13,21 @@ from typing import Final
 
 from rich.console import Console
 
-from contracts.topics import MINUTES, STATE, TIMELINE, Topic
+from contracts.topics import MINUTES, REVIEW, STATE, TIMELINE, Topic
 from operators.deliver.keys import KeyStore
+from operators.settings import load_settings
 
 from .brokers import guarded_command
-from .build import product_versions
+from .build import product_versions, verifier
 from .files import MinutesOfLog
 from .installation import ROOT, Installation, InstallationError
 from .latency import LatencyMeter, latency_lines, truth_of
 from .live_view import LiveView
 from .observer import Observer
 from .output import write_minutes
+from .review import Cases
+from .review_command import case_lines
+from .topic_reader import Found
 from .watch import run_view
 
 SAMPLE: Final = ROOT / "devices" / "sample"
@@ -37,6 +41,7 @@ class _Seen:
         self.meter = LatencyMeter(MEETING)
         self.log: list[bytes] = []
         self.state = b""
+        self.cases = Cases()
         self._for_view: queue.SimpleQueue[tuple[str, bytes]] = queue.SimpleQueue()
 
     def on_message(self, topic: Topic, value: bytes, seen_ns: int, sent_ns: int) -> None:
@@ -45,6 +50,8 @@ class _Seen:
             self.log.append(value)
         elif topic is STATE:
             self.state = value
+        elif topic is REVIEW:
+            self.cases.feed(Found(topic.name, 0, 0, b"", value))
         self._for_view.put((topic.name, value))
 
     def poll(self) -> Iterable[tuple[str, bytes]]:
@@ -116,11 +123,28 @@ def _play(installation: Installation, out: Path, speed: str, console: Console) -
         raise InstallationError(f"the publisher ended: {said[-1] if said else 'it said nothing'}")
 
 
+def _waiting(cases: Cases) -> list[str]:
+    """What waits for a person, with why and the words that were said."""
+    waiting = cases.open(MEETING)
+    if not waiting:
+        return []
+    count = len(waiting)
+    lines = [
+        f"{count} statement{'s wait' if count > 1 else ' waits'} for a person; `minuted review` asks while flows run:"
+    ]
+    for case in waiting:
+        _, *told = case_lines(case)
+        lines += told
+    return lines
+
+
 def _last_lines(
     seen: _Seen, truth: dict[str, object], out: Path, speed: str, installation: Installation
 ) -> list[str]:
     """Write the files, made from the log alone, and say what was measured."""
-    minutes = MinutesOfLog(product_versions(), KeyStore(installation.keys))
+    guard = verifier(load_settings())
+    versions = product_versions(verifier=guard.judged_by)
+    minutes = MinutesOfLog(versions, KeyStore(installation.keys), guard)
     written = [m for value in list(seen.log) for m in minutes.read(value)]
     document = minutes.document()
     if document is None:
@@ -132,5 +156,6 @@ def _last_lines(
     lines = latency_lines(seen.meter.report(truth_of(truth))) if speed == "realtime" else []
     replay = "the same bytes" if same else "OTHER bytes than the flow published"
     lines.append(f"Read again from the log: {events} revisions, {replay}.")
+    lines += _waiting(seen.cases)
     lines.append(f"Minutes: {out / 'minutes.md'}, {out / 'minutes.json'}, {out / 'transcript.vtt'}")
     return lines

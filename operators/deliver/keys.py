@@ -95,7 +95,6 @@ class KeyStore:
             raise KeyProblem(f"a master key has {MASTER_BYTES} bytes, this one has {len(master)}")
         self._folder = folder
         self._master = master
-        self._known: dict[str, MeetingKey] = {}
         try:
             if create:
                 folder.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -109,9 +108,6 @@ class KeyStore:
         Raises:
             KeyProblem: the folder or the meeting's file cannot be read or written.
         """
-        known = self._known.get(meeting_id)
-        if known is not None:
-            return known
         try:
             if self._mark(meeting_id).exists():
                 return None
@@ -120,11 +116,9 @@ class KeyStore:
                 secret = secrets.token_bytes(KEY_BYTES)
                 # Another process may have been quicker: what is in the file then is the key.
                 self._write_new(path, self._wrapped(secret))
-            key = MeetingKey(self._unwrapped(path))
+            return MeetingKey(self._unwrapped(path))
         except OSError as error:
             raise KeyProblem(f"{self._folder} cannot be used ({error.strerror})") from error
-        self._known[meeting_id] = key
-        return key
 
     def find(self, meeting_id: str) -> MeetingKey | None:
         """The meeting's key where there is one; makes none."""
@@ -140,7 +134,6 @@ class KeyStore:
         Raises:
             KeyProblem: the folder cannot be written.
         """
-        self._known.pop(meeting_id, None)
         path = self._path(meeting_id)
         try:
             self._write_new(self._mark(meeting_id), b'{"destroyed":true}')

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
 
+from contracts.sal.words import skeleton
 from operators.language.people import Roster
 from operators.language.text import STOP, expand
 
@@ -269,6 +270,12 @@ def owner_finding(owner: str | None, external: bool, said: Said, roster: Roster)
         return OwnerFinding(False, False)
     sounding = [named for quote in said.quotes for named in _people_sounding(quote, roster)]
     return OwnerFinding((owner,) in sounding, any(len(n) > 1 and owner in n for n in sounding))
+
+
+def look_alike(name: str, roster: Roster) -> str | None:
+    """The attendee whose name looks the same as ``name`` though it is written otherwise; None where none does."""
+    shape = skeleton(name)
+    return next((p.name for p in roster.people if p.name != name and skeleton(p.name) == shape), None)
 
 
 def _speaks_for_himself(owner: str, said: Said, roster: Roster) -> bool:
