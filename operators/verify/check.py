@@ -159,6 +159,12 @@ class _Examination:
     def _check_owner(self) -> None:
         owner = plain(self.item.owner)[:_MAX_LINE_CHARS] if self.item.owner else None
         self.owner = owner
+        double = claims.look_alike(owner, self.roster) if owner and self.item.owner_external else None
+        self.checks["owner_no_look_alike"] = double is None
+        if owner and double is not None:
+            # A name in letters of another alphabet must not pass for somebody who was there.
+            self.owner = owner = None
+            self.doubts.append(f"a name that only looks like {double} was written")
         finding = claims.owner_finding(owner, self.item.owner_external, self.said, self.roster)
         self.checks["owner_stated"] = owner is None or finding.stated
         self.checks["owner_unambiguous"] = not finding.ambiguous
