@@ -23,7 +23,7 @@ ORDINALS = re.findall(
 )
 TODAY = re.compile(
     r"\b(today|tonight|now|this (morning|afternoon|evening)|(straight|right) after|before nine|at ten sharp"
-    r"|(at|by|before|after) (noon|lunch|the breakfast)|in (one|an|half an) hour|the minute we"
+    r"|(at|by|before|after|over) (noon|lunch|the breakfast)|in (one|an|half an) hour|in ten minutes|the minute we"
     r"|when (we've eaten|we're out of here))\b"
 )
 
@@ -48,12 +48,19 @@ def day_of_month(date: dt.date, day: int, month: int | None) -> dt.date | None:
 
 def due_as_said(text: str, date: dt.date) -> dt.date | None:
     """Reads the words of a due date by itself, apart from the product's reader; None: no single date in them."""
-    said = text.lower().replace("first thing", "").replace("twenty ", "twenty-").replace("thirty ", "thirty-")
+    said = (
+        re.sub(r"first thing|this second", "now", text.lower())
+        .replace("twenty ", "twenty-")
+        .replace("thirty ", "thirty-")
+    )
     words = re.findall(r"[a-z'-]+|\d+", said)
     day = next((ORDINALS.index(w) for w in words if w in ORDINALS), None)
     day = day or next((int(w) for w in words if w.isdigit() and int(w) <= 31), None)
     month = next((MONTHS.index(w) for w in words if w in MONTHS and w), None)
-    weekday = next((DAYS.index(w.removesuffix("'s")) for w in words if w.removesuffix("'s") in DAYS), None)
+    weekdays = [DAYS.index(w.removesuffix("'s")) for w in words if w.removesuffix("'s") in DAYS]
+    if len(set(weekdays)) > 1 or re.search(r"\bevery\b|mornings\b", said):
+        return None
+    weekday = weekdays[0] if weekdays else None
     if day is not None and not (day <= 2 and weekday is not None):
         found = day_of_month(date, day, month)
         assert weekday is None or found is None or found.weekday() == weekday, f"{text!r} is no such weekday"
