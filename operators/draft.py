@@ -39,6 +39,8 @@ from operators.verify.types import Draft, Stretch
 _MEETING: Final = b"meeting/"
 _SPOKEN: Final = b"spoken/"
 _SUMMARY_EVERY_NS: Final = 15_000_000_000
+_MOST_SPEAKERS: Final = 256
+"""Voices that are listed and looked for by name; a transcript may claim thousands, and each costs every item."""
 _PLAIN: Final = (
     "base",
     "tail",
@@ -177,12 +179,13 @@ class MeetingDrafts:
             self._remember(spoken)
         items = self.engine.items(state)
         setting = ended.setting
+        speakers = tuple(dict.fromkeys(s.speaker for s in ended.spoken if s.speaker is not None))
         return Draft(
             meeting_id=self.meeting_id, stage="final", context=setting.context, until_ns=ended.end_ns, items=items,
             utterances={s.id: s for s in ended.spoken}, summary=summary(state, setting.context, items),
             slides=tuple(_stretch(s) for s in ended.slides),
-            gaps=tuple(Stretch(g.start_ns, g.end_ns, g.what, g.stream) for g in ended.gaps), notices=ended.notices,
-            speakers=tuple(dict.fromkeys(s.speaker for s in ended.spoken if s.speaker is not None)),
+            gaps=tuple(Stretch(g.start_ns, g.end_ns, g.what, g.stream) for g in ended.gaps),
+            notices=(*ended.notices, *_crowd(speakers)), speakers=speakers[:_MOST_SPEAKERS],
             zero_ns=setting.start_ns, start_ns=_dated(setting.start_ns), duration_ns=max(0, ended.end_ns - setting.start_ns),
             tai_utc_offset_s=setting.tai_utc_offset_s, rules=setting.rules,
         )  # fmt: skip
@@ -236,12 +239,21 @@ class MeetingDrafts:
         if self.spoken.get(spoken.id) != spoken:
             self.spoken[spoken.id] = spoken
             self.changed.add(spoken.id)
-        if spoken.speaker is not None:
+        if spoken.speaker is not None and len(self.speakers) < _MOST_SPEAKERS:
             self.speakers.setdefault(spoken.speaker)
 
     def _forget(self, utterance_id: str) -> None:
         if self.spoken.pop(utterance_id, None) is not None:
             self.changed.add(utterance_id)
+
+
+def _crowd(speakers: Sequence[str]) -> tuple[str, ...]:
+    """What to say of a meeting with more speakers than are listed."""
+    if len(speakers) <= _MOST_SPEAKERS:
+        return ()
+    return (
+        f"{len(speakers)} different speakers; the first {_MOST_SPEAKERS} are listed and looked for by name.",
+    )
 
 
 def _stretch(slide: SlideSpan) -> Stretch:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import datetime as dt
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 
 from operators.language.dates import resolve
 from operators.language.people import Person, Roster, person_of, roster_of
@@ -50,6 +51,7 @@ LONG_MEETING_NS = 12 * 60 * 1_000_000_000
 _KINDS: dict[Family, Kind] = {"decision": "decision", "action": "action_item", "question": "open_question"}
 
 
+@lru_cache(maxsize=64)
 def _roster(context: MeetingContext, speakers: tuple[str, ...]) -> Roster:
     people: list[Person] = [person_of(a.name, a.speaker, a.role, a.external, a.aliases) for a in context.attendees]
     return roster_of(people, speakers)
@@ -107,7 +109,7 @@ class RuleEngine:
         )
 
     def _with_speaker(self, state: State, speaker: str | None) -> State:
-        if speaker is None or speaker in state.speakers:
+        if speaker is None or speaker in state.speakers or len(state.speakers) >= self.settings.most_speakers:
             return state
         speakers = (*state.speakers, speaker)
         return replace(state, speakers=speakers, roster=_roster(state.context, speakers))

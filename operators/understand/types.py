@@ -99,7 +99,8 @@ class UnderstandSettings:
     """Thresholds and bounds of the rule engine.
 
     ``look_back`` is the number of utterances that a reply, correction or restatement may reach back
-    without repeating words; ``live_items`` bounds the items that one that does is compared with.
+    without repeating words; ``live_items`` bounds the items that one that does is compared with. Only the
+    first ``most_speakers`` voices are looked for by name in what others say: nobody knows more in a room.
     """
 
     action_threshold: float = 0.6
@@ -107,11 +108,12 @@ class UnderstandSettings:
     question_threshold: float = 0.6
     look_back: int = 14
     live_items: int = 80
+    most_speakers: int = 256
     evidence_spans: int = 6
     evidence_ns: int = 28_000_000_000
 
     def __post_init__(self) -> None:
         if not 0 < min(self.action_threshold, self.decision_threshold, self.question_threshold) <= 1:
             raise ValueError("thresholds lie between 0 and 1: at 0 every utterance becomes an item")
-        if min(self.look_back, self.live_items, self.evidence_spans) < 1 or self.evidence_ns <= 0:
+        if min(self.look_back, self.live_items, self.evidence_spans, self.most_speakers) < 1 or self.evidence_ns <= 0:
             raise ValueError("bounds must be positive: without evidence no item can be published")
