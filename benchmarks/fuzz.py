@@ -63,6 +63,7 @@ class Crashes:
         if kind not in self.first:
             self.first[kind] = f"{error} <- {value[:200]!r}"
             progress(f"fuzz: CRASH {kind}: {self.first[kind]}")
+            progress("".join(traceback.format_exception(error)))
 
 
 def fuzz_codec(count: int, seed: int) -> dict[str, Any]:
