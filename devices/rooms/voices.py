@@ -10,11 +10,12 @@ import hashlib
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Final
+from typing import Annotated, Any, Final
 
 import numpy as np
 import soundfile
 import soxr  # type: ignore[import-untyped]
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
 from devices.acoustics import Signal
 from devices.rooms.script import Line, Script, ScriptError
@@ -23,6 +24,25 @@ from devices.sample_voices import Clip, Word
 SAMPLE_RATE_HZ: Final = 16_000
 BETWEEN_SAMPLES: Final = 1_600
 """Silence between two clips in the file, so that none leaks into the next through the codec."""
+
+
+_Times = Annotated[float, Field(ge=0.0, le=36_000.0)]
+_Words = tuple[tuple[str, _Times, _Times], ...]
+_WORDS: Final[TypeAdapter[_Words]] = TypeAdapter(_Words)
+
+
+class _Kept(BaseModel):
+    """Where a clip lies in its file, and its words by their times from the clip's start."""
+
+    model_config = ConfigDict(frozen=True)
+
+    fingerprint: str
+    start_sample: Annotated[int, Field(ge=0)]
+    samples: Annotated[int, Field(gt=0)]
+    words: _Words
+
+
+_INDEX: Final = TypeAdapter(dict[str, _Kept])
 
 
 def fingerprint(script: Script, line: Line) -> str:
@@ -80,7 +100,7 @@ def write_clips(script: Script, spoken: Mapping[str, Clip], folder: Path) -> Non
 def _kept(script: Script, lines: list[Line], path: Path) -> dict[str, Clip]:
     how = "make them with python -m devices.rooms.speak"
     try:
-        index = json.loads(path.with_suffix(".json").read_text("utf-8"))
+        index = _INDEX.validate_json(path.with_suffix(".json").read_bytes())
         sound, rate = soundfile.read(path, dtype="float64")
     except (OSError, ValueError, soundfile.LibsndfileError) as error:
         raise ScriptError(f"{path}: the clips of {script.meeting_id} cannot be read; {how}") from error
@@ -89,12 +109,13 @@ def _kept(script: Script, lines: list[Line], path: Path) -> dict[str, Clip]:
     clips: dict[str, Clip] = {}
     for line in lines:
         entry = index.get(line.id)
-        if entry is None or entry["fingerprint"] != fingerprint(script, line):
+        if entry is None or entry.fingerprint != fingerprint(script, line):
             what = "has no clip" if entry is None else "was changed since its clip was made"
             raise ScriptError(f"{path}: line {line.id} {what}; {how}")
-        begin = entry["start_sample"]
-        words = tuple(Word(text, start_s, end_s) for text, start_s, end_s in entry["words"])
-        clips[line.id] = Clip(sound[begin : begin + entry["samples"]], rate, words)
+        samples = sound[entry.start_sample : entry.start_sample + entry.samples]
+        if len(samples) < entry.samples:
+            raise ScriptError(f"{path}: ends before the clip of line {line.id}; {how}")
+        clips[line.id] = Clip(samples, rate, tuple(Word(*word) for word in entry.words))
     return clips
 
 
@@ -103,8 +124,8 @@ def _recorded(path: Path, line: Line) -> Clip:
     try:
         sound, rate = soundfile.read(path, dtype="float64", always_2d=True)
         beside = path.with_suffix(".json")
-        words = json.loads(beside.read_text("utf-8")) if beside.is_file() else []
+        words = _WORDS.validate_json(beside.read_bytes()) if beside.is_file() else ()
     except (OSError, ValueError, soundfile.LibsndfileError) as error:
         raise ScriptError(f"line {line.id}: the recording {path} cannot be read") from error
     samples = soxr.resample(sound.mean(axis=1), rate, SAMPLE_RATE_HZ)
-    return Clip(samples, SAMPLE_RATE_HZ, tuple(Word(text, start, end) for text, start, end in words))
+    return Clip(samples, SAMPLE_RATE_HZ, tuple(Word(*word) for word in words))
