@@ -14,11 +14,8 @@ from typing import Any, Final, Literal
 
 from contracts.messages import Correction, NameCorrected
 from contracts.minutes import (
-    ActionItem,
     AnyEvent,
-    AuditEntry,
     Evidence,
-    Item,
     ItemAdded,
     ItemChanged,
     ItemWithdrawn,
@@ -49,7 +46,7 @@ from operators.deliver.document import (
 )
 from operators.deliver.entry import ABSENT, NEVER_NS, Entry, Published
 from operators.deliver.keys import MeetingKey
-from operators.deliver.trail import AuditTrail
+from operators.deliver.trail import LISTED, AuditTrail, Stand
 from operators.plain_text import plain
 from operators.understand.types import MeetingContext, Spoken
 from operators.verify.rules import broken_by, item_of
@@ -57,11 +54,6 @@ from operators.verify.types import Draft, Stretch, Verified, VerifiedItem
 
 WHOLE: Final = "meeting"
 """Item id under which the minutes as a whole are spoken of."""
-_LISTED: Final = 1_000
-"""Longest list of checks, rules or reasons in one message."""
-AuditVerdict = Literal[
-    "pass", "repaired", "fallback", "review", "withheld", "withdrawn", "person", "void", "rules", "purged"
-]
 
 
 def _digest(value: object) -> bytes:
@@ -125,7 +117,7 @@ class MeetingLedger:
         if draft.meeting_id != self.meeting_id:
             raise ValueError(f"a draft of meeting {draft.meeting_id} came to the ledger of {self.meeting_id}")
         self.stage = draft.stage
-        self._whole_passed, self._passed = verified.whole[:_LISTED], verified.passed[:_LISTED]
+        self._whole_passed, self._passed = verified.whole[:LISTED], verified.passed[:LISTED]
         out = self._rules_in_force(verified.assertions)
         items = {item.item_id: item for item in verified.items}
         for item_id in self._in_order(items):
@@ -164,7 +156,11 @@ class MeetingLedger:
         self._answered[subject] = digest
         if isinstance(said, NameCorrected):
             means = f"{', '.join(plain(h) for h in said.heard)} means {plain(said.name)}"
-            out = [self._audit("names", "meeting", "person", actions=(means,), by=plain(said.by))]
+            out = [
+                self._trail.write(
+                    self._stand, "names", "meeting", "person", actions=(means,), by=plain(said.by)
+                )
+            ]
         elif said.item_id == WHOLE:
             out = self._answer_whole(said)
         elif (void := self._void(said, evidence)) is not None:
@@ -202,8 +198,8 @@ class MeetingLedger:
         if entry is not None and entry.offered is not None:
             section = entry.offered.section
             out = self._ask(said.item_id, replace(entry.case, objections=(*entry.case.objections, reason)))
-        told = self._audit(
-            said.item_id, section, "void", actions=(f"{said.action} not applied",), reasons=(reason,),
+        told = self._trail.write(
+            self._stand,             said.item_id, section, "void", actions=(f"{said.action} not applied",), reasons=(reason,),
             by=plain(said.by), correction_id=plain(said.correction_id),
         )  # fmt: skip
         return [*out, told]
@@ -229,13 +225,13 @@ class MeetingLedger:
             broken, passed = broken_by(rules, document, ruled.section, ruled.item)
             if broken:
                 return self._refuse(said, f"it would break {'; '.join(broken)}")
-            ruled = replace(ruled, passed=passed[:_LISTED])
+            ruled = replace(ruled, passed=passed[:LISTED])
         self._entries[said.item_id] = replace(
             entry, ruled=ruled, offered=ruled, rejected=rejected, known=True
         )
         out = self._publish(said.item_id, None if rejected else ruled, f"rejected by {by}")
-        told = self._audit(
-            said.item_id, ruled.section, "person", checks={"person_agrees": said.action == "accept"},
+        told = self._trail.write(
+            self._stand,             said.item_id, ruled.section, "person", checks={"person_agrees": said.action == "accept"},
             actions=(f"{said.action} by {by}",), item=ruled.item, by=by, correction_id=plain(said.correction_id),
         )  # fmt: skip
         return [*out, told, *self._ask(said.item_id, entry.case.answered())]
@@ -244,8 +240,8 @@ class MeetingLedger:
         """Somebody has looked at what was doubtful about the minutes as a whole; the same is not asked again."""
         by = plain(said.by)
         self._whole_seen = self._whole.reasons
-        told = self._audit(
-            WHOLE, "meeting", "person", checks={"person_agrees": said.action == "accept"},
+        told = self._trail.write(
+            self._stand,             WHOLE, "meeting", "person", checks={"person_agrees": said.action == "accept"},
             actions=(f"{said.action} by {by}",), reasons=self._whole_seen, by=by,
             correction_id=plain(said.correction_id),
         )  # fmt: skip
@@ -258,7 +254,7 @@ class MeetingLedger:
             out += self._ask(item_id, self._entries[item_id].case.answered())
         out += self._ask_whole(self._whole.answered())
         out.append(self._event(MinutesPurged(**self._next())))
-        out.append(self._audit(WHOLE, "meeting", "purged", closing=True))
+        out.append(self._trail.write(self._stand, WHOLE, "meeting", "purged", closing=True))
         gone = self.state()
         return [*out, Outgoing(STATE, gone.key, b"", "minutes_state", self._identity("state"))]
 
@@ -329,7 +325,7 @@ class MeetingLedger:
         self._entries[item_id] = replace(entry, applied=digest)
         if item is None:
             return self._drop(item_id, "nothing that was said bears it any longer")
-        offered = Published(item.section, item_of(item).to_bytes(), item.first_ns, item.passed[:_LISTED])
+        offered = Published(item.section, item_of(item).to_bytes(), item.first_ns, item.passed[:LISTED])
         gone = item.verdict in ("withdrawn", "withheld")
         why = "taken back in the meeting" if item.verdict == "withdrawn" else "; ".join(item.doubts)
         out = self._publish(item_id, None if gone else offered, why)
@@ -346,7 +342,9 @@ class MeetingLedger:
         out += self._ask(item_id, entry.case.answered())
         if entry.published is not None:
             section, item = entry.published.section, entry.published.item
-            out.append(self._audit(item_id, section, "withdrawn", actions=(reason,), item=item))
+            out.append(
+                self._trail.write(self._stand, item_id, section, "withdrawn", actions=(reason,), item=item)
+            )
         return out
 
     def _publish(self, item_id: str, wanted: Published | None, reason: str) -> list[Outgoing]:
@@ -397,12 +395,12 @@ class MeetingLedger:
         before = self.versions.assertions
         self.versions = self.versions.model_copy(update={"assertions": assertions})
         told = f"rules {assertions or 'none'} in force" + (f", before {before}" if before else "")
-        return [self._audit("rules", "meeting", "rules", actions=(told,))]
+        return [self._trail.write(self._stand, "rules", "meeting", "rules", actions=(told,))]
 
     def _verdict(self, item: VerifiedItem) -> Outgoing:
         """The audit entry of an item that was checked."""
-        return self._audit(
-            item.item_id, item.section, item.verdict, checks=dict(item.checks), actions=item.actions,
+        return self._trail.write(
+            self._stand,             item.item_id, item.section, item.verdict, checks=dict(item.checks), actions=item.actions,
             item=item_of(item), reasons=item.doubts, passed=item.passed, failed=item.failed,
             probability=item.probability,
         )  # fmt: skip
@@ -419,8 +417,8 @@ class MeetingLedger:
         if seen != self._summary_audited and (verified.summary or verdict.actions):
             self._summary_audited = seen
             word: Literal["pass", "repaired"] = "repaired" if verdict.actions else "pass"
-            told = self._audit(
-                "summary", "summary", word, checks=dict(verdict.checks), actions=verdict.actions
+            told = self._trail.write(
+                self._stand, "summary", "summary", word, checks=dict(verdict.checks), actions=verdict.actions
             )
             out.append(told)
         return out
@@ -458,11 +456,15 @@ class MeetingLedger:
 
     def _next(self, of_item: tuple[str, ...] | None = None) -> _EventIdentity:
         self.revision += 1
-        passed = self._passed if of_item is None else (*of_item, *self._whole_passed)[:_LISTED]
+        passed = self._passed if of_item is None else (*of_item, *self._whole_passed)[:LISTED]
         return _EventIdentity(
             meeting_id=self.meeting_id, generation=self.generation, revision=self.revision, stage=self.stage,
             passed=passed, assertions=self.versions.assertions,
         )  # fmt: skip
+
+    @property
+    def _stand(self) -> Stand:
+        return Stand(self.stage, self.revision, self.versions)
 
     def _identity(self, what: str) -> str:
         return f"{self.meeting_id}/{self.generation}/{what}/{self.revision}"
@@ -470,36 +472,3 @@ class MeetingLedger:
     def _event(self, event: AnyEvent) -> Outgoing:
         key = self.meeting_id.encode("utf-8")
         return Outgoing(MINUTES, key, event.to_bytes(), event.type, self._identity("minutes"))
-
-    def _audit(
-        self,
-        item_id: str,
-        section: Section | Literal["summary", "meeting"],
-        verdict: AuditVerdict,
-        *,
-        item: ActionItem | Item | None = None,
-        checks: Mapping[str, bool] | None = None,
-        actions: Iterable[str] = (),
-        reasons: Iterable[str] = (),
-        passed: tuple[str, ...] = (),
-        failed: tuple[str, ...] = (),
-        probability: float | None = None,
-        by: str | None = None,
-        correction_id: str | None = None,
-        closing: bool = False,
-    ) -> Outgoing:
-        task = item if isinstance(item, ActionItem) else None
-        entry = AuditEntry(
-            meeting_id=self.meeting_id, generation=self.generation, sequence=self._trail.entries, stage=self.stage,
-            item_id=item_id, section=section, verdict=verdict, checks=dict(checks or {}), actions=_lines(actions),
-            origin="person" if by is not None else item.origin if item is not None else "rules",
-            versions=self.versions, revision=self.revision, reasons=_lines(reasons), passed=passed[:_LISTED],
-            failed=failed[:_LISTED], probability=probability, text=None if item is None else item.text,
-            owner=task and task.owner, due=task and task.due, due_text=task and task.due_text,
-            evidence=() if item is None else item.evidence, by=by, correction_id=correction_id,
-        )  # fmt: skip
-        return self._trail.append(entry, closing=closing)
-
-
-def _lines(texts: Iterable[str]) -> tuple[str, ...]:
-    return tuple(text[:1_000] for text in texts)[:_LISTED]

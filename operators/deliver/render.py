@@ -81,7 +81,7 @@ def _at(evidence: Sequence[Evidence]) -> str:
 
 def _doubt(item: Item) -> str:
     """What the reader is asked to check, with the words it rests on; empty without doubt."""
-    if item.verdict != "review":
+    if item.verdict not in ("review", "fallback"):
         return ""
     said = next((e for e in item.evidence if e.kind == "speech" and e.quote), None)
     if said is None:

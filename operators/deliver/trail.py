@@ -3,13 +3,30 @@
 from __future__ import annotations
 
 import base64
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from typing import Final, Literal
 
 from contracts.audit import FIRST, AuditHead, SealedEntry, bound_bytes, entry_hash
-from contracts.minutes import AuditEntry
+from contracts.minutes import ActionItem, AuditEntry, Item, Section, Stage, Versions
 from contracts.topics import AUDIT
 from operators.broker.sink import Outgoing
 from operators.deliver.keys import MeetingKey
+
+LISTED: Final = 1_000
+"""Longest list of checks, rules or reasons in one message."""
+AuditVerdict = Literal[
+    "pass", "repaired", "fallback", "review", "withheld", "withdrawn", "person", "void", "rules", "purged"
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Stand:
+    """Where the minutes are when an entry is written."""
+
+    stage: Stage
+    revision: int
+    versions: Versions
 
 
 @dataclass(slots=True)
@@ -41,6 +58,37 @@ class AuditTrail:
         identity = f"{self.meeting_id}/{self.generation}/audit/{message.sequence}"
         return Outgoing(AUDIT, self.meeting_id.encode("utf-8"), message.to_bytes(), message.type, identity)
 
+    def write(
+        self,
+        stand: Stand,
+        item_id: str,
+        section: Section | Literal["summary", "meeting"],
+        verdict: AuditVerdict,
+        *,
+        item: ActionItem | Item | None = None,
+        checks: Mapping[str, bool] | None = None,
+        actions: Iterable[str] = (),
+        reasons: Iterable[str] = (),
+        passed: tuple[str, ...] = (),
+        failed: tuple[str, ...] = (),
+        probability: float | None = None,
+        by: str | None = None,
+        correction_id: str | None = None,
+        closing: bool = False,
+    ) -> Outgoing:
+        """The next message: a verdict on ``item`` as it is published, or what ``by`` decided."""
+        task = item if isinstance(item, ActionItem) else None
+        entry = AuditEntry(
+            meeting_id=self.meeting_id, generation=self.generation, sequence=self.entries, stage=stand.stage,
+            item_id=item_id, section=section, verdict=verdict, checks=dict(checks or {}), actions=_lines(actions),
+            origin="person" if by is not None else item.origin if item is not None else "rules",
+            versions=stand.versions, revision=stand.revision, reasons=_lines(reasons), passed=passed[:LISTED],
+            failed=failed[:LISTED], probability=probability, text=None if item is None else item.text,
+            owner=task and task.owner, due=task and task.due, due_text=task and task.due_text,
+            evidence=() if item is None else item.evidence, by=by, correction_id=correction_id,
+        )  # fmt: skip
+        return self.append(entry, closing=closing)
+
     @property
     def head(self) -> AuditHead:
         """How far the chain reaches, for the minutes."""
@@ -58,3 +106,7 @@ def opened(entry: SealedEntry, key: MeetingKey) -> AuditEntry:
         KeyProblem: the key is not the one that it was sealed with, or it was changed.
     """
     return AuditEntry.model_validate_json(key.open(entry.sealed, entry.bound))
+
+
+def _lines(texts: Iterable[str]) -> tuple[str, ...]:
+    return tuple(text[:1_000] for text in texts)[:LISTED]
