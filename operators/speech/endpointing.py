@@ -27,11 +27,11 @@ class EndpointSettings:
     voiced_below: float = 0.35
     pre_roll_frames: int = 7
     tail_frames: int = 1
-    hang_over_frames: int = 18
+    hang_over_frames: int = 22
     resume_frames: int = 2
     min_voiced_frames: int = 4
-    shorter_pauses: tuple[tuple[int, int], ...] = ((150, 10), (195, 5))
-    max_frames: int = 250
+    shorter_pauses: tuple[tuple[int, int], ...] = ((310, 10), (400, 5))
+    max_frames: int = 470
     cut_window_frames: int = 62
     first_partial_frames: int = 18
     partial_every_frames: int = 32

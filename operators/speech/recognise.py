@@ -5,6 +5,7 @@ brings the answers back by `result`, in any order and whenever they are there. W
 and on what was heard in it, never on when an answer came.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -14,7 +15,7 @@ import numpy.typing as npt
 from models.speech_recogniser import Recognition
 from models.voice_activity import VoiceActivity
 from operators.speech.delay import Arrangement
-from operators.speech.endpointing import EndpointSettings
+from operators.speech.endpointing import Closed, Dropped, EndpointSettings, Proposed, Step
 from operators.speech.events import MicrophoneDead, SpeechEvent
 from operators.speech.pieces import Pieces
 from operators.speech.seats import Level, Seats, SeatSettings
@@ -260,7 +261,22 @@ class MeetingSpeech:
         frame.voiced = track.endpointer.voiced(frame.probability, track.own)
         if frame.voiced:
             self._miss_the_dead(track)
-        self._pieces.follow(track, track.feed(frame))
+        self._pieces.follow(track, [*self._without_leaks(track, track.feed(frame))])
+
+    def _without_leaks(self, track: Track, steps: list[Step]) -> Iterator[Step]:
+        """The endpointer's steps, those about speech that was another person's left out or made void."""
+        for step in steps:
+            if isinstance(step, Proposed | Closed):
+                voiced = [
+                    Level(self._corrected(track, frame.start_ns), frame.level_db, frame.probability)
+                    for frame in step.frames
+                    if frame.voiced
+                ]
+                if self._seats.is_leak(track.key, voiced):
+                    if isinstance(step, Closed):
+                        yield Dropped()
+                    continue
+            yield step
 
     def _miss_the_dead(self, speaking: Track) -> None:
         """A microphone that hears nothing while somebody speaks in the room is noticed."""

@@ -25,6 +25,8 @@ class SeatSettings:
     """Levels in dB, times in ns.
 
     `assumed_leak_db`: how much weaker a neighbour's voice is than at their own microphone, before it is learned.
+    `tail_ns`: for how long after a voice the room still sounds of it. `short_frames`: a piece with no more voiced
+    frames is held against the other microphones once more as a whole.
     """
 
     assumed_leak_db: float = -10.0
@@ -36,11 +38,13 @@ class SeatSettings:
     audible_above_floor_db: float = 9.0
     faint_above_floor_db: float = 3.0
     reverberation_ns: int = 64_000_000
+    tail_ns: int = 320_000_000
     gain_from_noise: float = 0.6
     max_gain_guess_db: float = 12.0
     learn_probability: float = 0.6
     learn_frames: float = 20.0
     min_heap_distance_db: float = 8.0
+    short_frames: int = 16
 
 
 @dataclass(slots=True)
@@ -164,12 +168,14 @@ class PairBalance:
         if self._learned or weight[-1] < enough:
             return
         mean, leak = float(moment[-1] / weight[-1]), self._settings.assumed_leak_db
+        # It lies as far on its side of the guess as this one on the other, within what rooms do.
+        distance = min(-2.0 * leak, max(-leak, abs(mean - self._guess_db)))
         if mean < self._guess_db:
             self.first_speaks_db = min(mean, self._guess_db - 3.0)
-            self.second_speaks_db = self.first_speaks_db - 2 * leak
+            self.second_speaks_db = self._guess_db + distance
         else:
             self.second_speaks_db = max(mean, self._guess_db + 3.0)
-            self.first_speaks_db = self.second_speaks_db + 2 * leak
+            self.first_speaks_db = self._guess_db - distance
 
     def dump(self) -> list[Any]:
         """Plain values."""
@@ -212,32 +218,65 @@ class Seats:
         frame.
         """
         own = self.microphones[microphone]
-        span = level.start_ns - self.settings.reverberation_ns, level.start_ns + FRAME_NS
         # The same look-back on both sides: between syllables every microphone hears the room only, and the
         # comparison would be one of echoes.
-        recent = own.loudest(*span)
-        own_db = level.level_db if recent is None else max(level.level_db, recent.level_db)
+        own_db, heard = self._side_by_side(microphone, level, self.settings.reverberation_ns)
+        margin = self._above_others(microphone, own_db, heard)
+        if margin is None and (
+            len(self.microphones) == 1 or own_db > own.floor_db + self.settings.faint_above_floor_db
+        ):
+            # Nothing but this microphone hears anything now: somebody speaks softly into it, or the room still
+            # sounds of what was said a moment ago.
+            tail = self._above_others(
+                microphone, *self._side_by_side(microphone, level, self.settings.tail_ns)
+            )
+            margin = 40.0 if tail is None else tail
         audible = own_db > own.floor_db + self.settings.audible_above_floor_db
-        margin: float | None = None
-        if len(self.microphones) == 1 or own_db > own.floor_db + self.settings.faint_above_floor_db:
-            margin = 40.0
-        loudest_other = -200.0
-        heard: list[tuple[str, Level]] = []
+        sure = level.probability >= self.settings.learn_probability
+        if audible and sure and all(own_db >= found.level_db for _, found in heard):
+            self._learn(microphone, own_db, heard)
+        return margin
+
+    def is_leak(self, microphone: str, voiced: list[Level]) -> bool:
+        """Whether a few frames that passed for somebody's own are, taken together, what another person leaked.
+
+        Single frames between two syllables are easily mistaken; the loudest of them all is not.
+        """
+        if not voiced or len(voiced) > self.settings.short_frames:
+            return False
+        own_db = max(level.level_db for level in voiced)
         for other, history in self.microphones.items():
             if other == microphone:
                 continue
-            found = history.loudest(*span)
-            if found is None:
+            loudest = history.loudest(voiced[0].start_ns, voiced[-1].start_ns + FRAME_NS)
+            if loudest is None or loudest.level_db <= history.floor_db + self.settings.audible_above_floor_db:
                 continue
-            heard.append((other, found))
-            loudest_other = max(loudest_other, found.level_db)
-            if found.level_db > history.floor_db + self.settings.audible_above_floor_db:
-                above = own_db - found.level_db - self._leak_db(other, microphone)
-                margin = above if margin is None else min(margin, above)
-        sure = level.probability >= self.settings.learn_probability
-        if audible and sure and own_db >= loudest_other:
-            self._learn(microphone, own_db, heard)
-        return margin
+            if own_db - loudest.level_db - self._leak_db(other, microphone) < self.settings.keep_above_db:
+                return True
+        return False
+
+    def _side_by_side(
+        self, microphone: str, level: Level, back_ns: int
+    ) -> tuple[float, list[tuple[str, Level]]]:
+        """The loudest that this microphone and each other one heard from `back_ns` before the frame to its end."""
+        span = level.start_ns - back_ns, level.start_ns + FRAME_NS
+        recent = self.microphones[microphone].loudest(*span)
+        own_db = level.level_db if recent is None else max(level.level_db, recent.level_db)
+        heard = [
+            (other, found)
+            for other, history in self.microphones.items()
+            if other != microphone and (found := history.loudest(*span)) is not None
+        ]
+        return own_db, heard
+
+    def _above_others(self, microphone: str, own_db: float, heard: list[tuple[str, Level]]) -> float | None:
+        """How far a level is above the leakage of each microphone that hears a voice; None where none does."""
+        margins = [
+            own_db - found.level_db - self._leak_db(other, microphone)
+            for other, found in heard
+            if found.level_db > self.microphones[other].floor_db + self.settings.audible_above_floor_db
+        ]
+        return min(margins, default=None)
 
     def _learn(self, microphone: str, level_db: float, heard: list[tuple[str, Level]]) -> None:
         """Take in a frame in which this microphone is the loudest; in others a third person may be speaking."""

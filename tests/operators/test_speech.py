@@ -241,10 +241,11 @@ def test_restored_at_random_points_the_events_are_the_same(
 def test_answers_that_were_outstanding_are_asked_for_again(
     activity: VoiceActivity, room: dict[str, Pcm]
 ) -> None:
-    sounds = {"mic-1": room["mic-1"][: 8 * RATE_HZ]}
+    length = 8 * RATE_HZ + RATE_HZ // 2
+    sounds = {"mic-1": room["mic-1"][:length]}
     meeting = player(activity, sounds).meeting
     newest: dict[str, RecognitionRequest] = {}
-    for start in range(0, 8 * RATE_HZ, BLOCK):
+    for start in range(0, length, BLOCK):
         meeting.push("mic-1", 1, START_NS + start * 62_500, sounds["mic-1"][start : start + BLOCK, None])
         for event in meeting.advance():
             if isinstance(event, RecognitionRequest) and event.kind != "partial":
@@ -441,7 +442,11 @@ def test_a_new_epoch_closes_what_the_old_one_left(activity: VoiceActivity, room:
 
 
 def test_a_silent_microphone_is_not_waited_for(activity: VoiceActivity, room: dict[str, Pcm]) -> None:
-    sounds = {"mic-1": room["mic-1"][: 6 * RATE_HZ], "mic-2": room["mic-2"][:RATE_HZ]}
+    quiet = np.random.default_rng(0).normal(0, 12, RATE_HZ).astype(np.int16)
+    sounds = {
+        "mic-1": np.concatenate((room["mic-1"][: 6 * RATE_HZ], quiet)),
+        "mic-2": room["mic-2"][:RATE_HZ],
+    }
     played = player(activity, sounds)
     played.play(sounds)
     assert played.closed()

@@ -56,7 +56,7 @@ def test_the_first_silent_frame_proposes_and_the_pause_closes_the_same_range() -
 
 
 def test_speech_that_goes_on_takes_the_proposal_back() -> None:
-    steps = run("." * 8 + "V" * 6 + "...." + "V" * 6 + "." * 20)
+    steps = run("." * 8 + "V" * 6 + "...." + "V" * 6 + "." * 26)
     assert names(steps) == ["Opened", "Proposed", "Resumed", "Proposed", "Closed"]
     last = steps[-1][1]
     assert isinstance(last, Closed)
@@ -64,7 +64,7 @@ def test_speech_that_goes_on_takes_the_proposal_back() -> None:
 
 
 def test_a_click_in_the_pause_is_no_speech() -> None:
-    steps = run("." * 8 + "V" * 6 + "....V" + "." * 20)
+    steps = run("." * 8 + "V" * 6 + "....V" + "." * 26)
     assert names(steps) == ["Opened", "Proposed", "Closed"]
     last = steps[-1][1]
     assert isinstance(last, Closed)
@@ -72,33 +72,33 @@ def test_a_click_in_the_pause_is_no_speech() -> None:
 
 
 def test_a_blip_is_dropped_and_one_word_is_kept() -> None:
-    assert names(run("." * 8 + "VVV" + "." * 20)) == ["Opened", "Dropped"]
-    assert names(run("." * 8 + "V" * 6 + "." * 20)) == ["Opened", "Proposed", "Closed"]
+    assert names(run("." * 8 + "VVV" + "." * 26)) == ["Opened", "Dropped"]
+    assert names(run("." * 8 + "V" * 6 + "." * 26)) == ["Opened", "Proposed", "Closed"]
 
 
 def test_pieces_never_overlap() -> None:
-    steps = run(("V" * 8 + "." * 19) * 3)
+    steps = run(("V" * 8 + "." * 25) * 3)
     ranges = [(s.frames[0].index, s.frames[-1].index) for _, s in steps if isinstance(s, Closed)]
     assert len(ranges) == 3
     assert all(before[1] < after[0] for before, after in itertools.pairwise(ranges))
 
 
 def test_a_long_piece_ends_at_a_shorter_pause() -> None:
-    assert "Closed" not in names(run("V" * 100 + "." * 12 + "V"))
-    assert "Closed" in names(run("V" * 160 + "." * 12 + "V"))
-    assert "Closed" in names(run("V" * 200 + "." * 6 + "V"))
+    assert "Closed" not in names(run("V" * 250 + "." * 12 + "V"))
+    assert "Closed" in names(run("V" * 320 + "." * 12 + "V"))
+    assert "Closed" in names(run("V" * 410 + "." * 6 + "V"))
 
 
 def test_speech_without_a_pause_is_cut_at_its_quietest_place() -> None:
-    pattern = "V" * 219 + "q" + "V" * 60 + "." * 20
+    pattern = "V" * 439 + "q" + "V" * 60 + "." * 26
     steps = run(pattern)
     pieces = [step for _, step in steps if isinstance(step, Closed)]
     assert len(pieces) == 2
     assert len(pieces[0].frames) <= SETTINGS.max_frames
-    assert abs(pieces[0].frames[-1].index // 512 - 219) <= 1
+    assert abs(pieces[0].frames[-1].index // 512 - 439) <= 1
     # Nothing is lost between the two.
     assert pieces[1].frames[0].index == pieces[0].frames[-1].index + 512
-    assert pieces[1].last_voiced.index == 279 * 512
+    assert pieces[1].last_voiced.index == 499 * 512
 
 
 def test_partials_come_at_a_steady_pace() -> None:
