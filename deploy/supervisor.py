@@ -2,7 +2,7 @@
 
 A broker (Apache Kafka on this machine, or the one that MINUTED_BOOTSTRAP_SERVERS names), its topics, and the
 flows, each started by ``deploy/flow`` and started again when it ends. Everything that is written goes into one
-folder: ``log/``, ``state/``, ``recovery/``, ``supervisor.json``.
+folder: ``log/``, ``state/``, ``recovery/``, ``keys/``, ``supervisor.json``.
 """
 
 import argparse
@@ -147,7 +147,8 @@ class Supervisor:
     def __init__(self, directory: Path, flows: Sequence[str], environment: Mapping[str, str]) -> None:
         self._directory = directory
         self._own_broker = "MINUTED_BOOTSTRAP_SERVERS" not in environment
-        self._environment = {"MINUTED_STATE_DIR": str(directory / "state"), **environment}
+        folders = {"MINUTED_STATE_DIR": str(directory / "state"), "MINUTED_KEYS": str(directory / "keys")}
+        self._environment = folders | dict(environment)
         self._environment |= {"PYTHON": sys.executable, "PYTHONUNBUFFERED": "1"}
         # Recognition has threads of its own; those of numeric libraries would only get in their way.
         self._environment.setdefault("OMP_NUM_THREADS", "1")
