@@ -1,12 +1,13 @@
 """Rules against the minutes of one meeting, from revision to revision, looking only at what has changed."""
 
 import datetime
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 from .compiler import Held, Kept
 from .document import Document, Growing
+from .kinds import ITEM_LISTS
 from .ruleset import ActionKind, At, Rule, RuleSet, Severity
 from .terms import ELEMENT_STEPS, STEPS_PER_ENTRY, Context, Spent
 from .words import folded
@@ -18,6 +19,8 @@ _STAGES: Final[Mapping[At, tuple[At, ...]]] = {
 _SPENT: Final = object()
 """Instead of a value that would have cost too much."""
 _SHOWN_CHARS: Final = 80
+_MANY: Final = 4
+"""From so many entries on they are judged at once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,8 +191,10 @@ class Checker:
                 self._forget(part, state)
                 keys = tuple(growing.entries)
             part.seen = growing.version
-            for key in dict.fromkeys(keys) if len(keys) > 1 else keys:
-                self._judge_entry(unit, state, part, key)
+            keys = tuple(dict.fromkeys(keys)) if len(keys) > 1 else keys
+            if len(keys) < _MANY or unit.split is None or not self._judge_many(unit, state, part, keys):
+                for key in keys:
+                    self._judge_entry(unit, state, part, key)
         if changed:
             value = _value_of(unit.kind, state)
             held = self._context.held
@@ -201,6 +206,28 @@ class Checker:
         for key in tuple(part.marks):
             _unmark(part, state, key)
         part.seen = -1
+
+    def _judge_many(self, unit: Kept, state: _LoopState, part: _Part, keys: Sequence[str]) -> bool:
+        """Judge many entries anew at once; false where they have to be judged one by one."""
+        if unit.lists[0] not in ITEM_LISTS or unit.split is None:  # only items know their keys
+            return False
+        if part.marks:
+            for key in keys:
+                _unmark(part, state, key)
+        known = part.growing.entries
+        entries = [known[key] for key in keys if key in known]
+        try:
+            refused, unknown = unit.split(self._context.frame, entries)
+        except Spent:
+            return False
+        if unit.kind == "all":
+            part.marks.update(dict.fromkeys([entry.id for entry in refused], False))
+        else:
+            without = {entry.id for entry in refused} | {entry.id for entry in unknown}
+            part.marks.update(dict.fromkeys([e.id for e in entries if e.id not in without], True))
+        part.marks.update(dict.fromkeys([entry.id for entry in unknown]))
+        state.unknown += len(unknown)
+        return True
 
     def _judge_entry(self, unit: Kept, state: _LoopState, part: _Part, key: str) -> None:
         """Judge one entry anew, or forget it where it is gone."""

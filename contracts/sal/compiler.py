@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from operator import attrgetter
 from typing import Any, Final
 
-from . import relations, terms, tree
+from . import relations, splits, terms, tree
 from .functions import FUNCTIONS, Function
 from .kinds import (
     DATE,
@@ -92,7 +92,12 @@ class Compiler(Maker):
     def _name(self, node: tree.Name) -> Term:
         if (variable := self._variables.get(node.name)) is not None:
             place = variable.place
-            return Term(variable.kind, lambda s: s[place], variables=1 << place)
+            return Term(
+                variable.kind,
+                lambda s: s[place],
+                variables=1 << place,
+                column=lambda s, entries: list(entries),
+            )
         if node.name not in NAMES:
             if node.name in FUNCTIONS:
                 raise Problem(node.first, node.last, f"{node.name} is a function", f"write {node.name}(…)")
@@ -156,14 +161,15 @@ class Compiler(Maker):
             read: Callable[[Any], Any] = lambda entry: round(get(entry) * factor)  # noqa: E731
         else:
             read = get
-        made = self.made(kind, terms.lifted(read, of), of, missing=missing or of.missing)
-        if (
-            isinstance(node.of, tree.Name)
-            and (variable := self._variables.get(node.of.name))
-            and factor is None
-        ):
+        made = self.lift(kind, read, of, missing=missing or of.missing)
+        if isinstance(node.of, tree.Name) and (variable := self._variables.get(node.of.name)):
             place = variable.place
-            return replace(made, run=lambda s: get(s[place]), place=place, attribute=name)
+            made = replace(made, column=splits.field_column(name, factor))
+            if kind == TRUTH:
+                made = replace(made, split=splits.by_column(made.column, missing), pure=True)
+            if factor is None:
+                return replace(made, run=lambda s: get(s[place]), place=place, attribute=name)
+            return replace(made, raw=splits.field_column(name, None), factor=factor)
         return made
 
     def _index(self, node: tree.Index) -> Term:
@@ -187,25 +193,21 @@ class Compiler(Maker):
 
     def _not(self, node: tree.Not) -> Term:
         of = self.condition(node.of)
-        return self.made(TRUTH, terms.negation(of), of, missing=of.missing)
+        return self.denied(of)
 
     def _logic(self, node: tree.Logic) -> Term:
         parts = self.mixed(*[self.condition(part) for part in node.parts])
-        run = terms.conjunction(parts) if node.operator == "and" else terms.disjunction(parts)
-        return self.made(TRUTH, run, *parts, missing=any(p.missing for p in parts))
+        return self.joined(node.operator, *parts)
 
     def _implies(self, node: tree.Implies) -> Term:
         left, right = self.mixed(self.condition(node.left), self.condition(node.right))
-        denied = replace(left, run=terms.negation(left))
-        return self.made(
-            TRUTH, terms.disjunction((denied, right)), left, right, missing=left.missing or right.missing
-        )
+        return self.joined("or", self.denied(left), right)
 
     def _minus(self, node: tree.Minus) -> Term:
         of = self.term(node.of)
         if of.kind not in (NUMBER, DURATION):
             raise Problem(node.first, node.last, f"{of.kind} has no negative")
-        return self.made(of.kind, terms.lifted(lambda value: -value, of), of, missing=of.missing)
+        return self.lift(of.kind, lambda value: -value, of, missing=of.missing)
 
     def _arithmetic(self, node: tree.Arithmetic) -> Term:
         left, right = self.mixed(self._valued(node.left), self._valued(node.right))
@@ -218,8 +220,8 @@ class Compiler(Maker):
                 _sum_hint(left, right),
             )
         kind, operation, may_miss = _SUMS[key]
-        return self.made(
-            kind, terms.lifted(operation, left, right), left, right,
+        return self.lift(
+            kind, operation, left, right,
             missing=left.missing or right.missing or may_miss,
         )  # fmt: skip
 
@@ -247,6 +249,8 @@ class Compiler(Maker):
                 node.first, node.last, f"{node.name} takes {len(function.takes)} value(s), not {len(node.arguments)}",
                 function.signature,
             )  # fmt: skip
+        if function.one is not None and (single := self._single_text(node.arguments[0])) is not None:
+            return self.lift(function.gives, function.one, single)
         given = [self._argument(function, place, written) for place, written in enumerate(node.arguments)]
         if node.name == "or_else":
             return self._or_else(node, *self.mixed(*given))
@@ -255,10 +259,17 @@ class Compiler(Maker):
             given = [self.prepared(function.needs), *given]
         given = list(self.mixed(*given))
         spared = function.takes == ("texts",) or function.takes == ("item",)
-        return self.made(
-            function.gives, terms.lifted(function.run, *given), *given,
+        return self.lift(
+            function.gives, function.run, *given,
             missing=not spared and any(term.missing for term in given),
         )  # fmt: skip
+
+    def _single_text(self, node: tree.Node) -> Term | None:
+        """One text that is surely there; None where it is anything else."""
+        term = self.term(node)
+        if term.missing or text_of(term.kind) is None:
+            return None
+        return self.charged(self.as_text(term))
 
     def _argument(self, function: Function, place: int, node: tree.Node) -> Term:
         term, wanted = self.term(node), function.takes[place]
@@ -268,7 +279,7 @@ class Compiler(Maker):
             if term.kind.basic == "list" or text_of(term.kind) is not None:
                 return self.texts(node, term)
         elif wanted == "text" and (text := self.as_text(term)).kind == TEXT:
-            return replace(text, run=terms.charged_text(text))
+            return self.charged(text)
         elif wanted == "item":
             if term.kind.record is not None and "evidence" in term.kind.record.fields:
                 return term
@@ -303,7 +314,7 @@ class Compiler(Maker):
         if of.growing:
             return self.made(NUMBER, size_of(of.growing), of)
         if of.kind == NUMBERS:
-            return self.made(NUMBER, terms.lifted(lambda found: len(found.readings), of), of)
+            return self.lift(NUMBER, lambda found: len(found.readings), of)
         if of.kind.basic != "list":
             raise Problem(
                 node.arguments[0].first,
@@ -311,7 +322,7 @@ class Compiler(Maker):
                 f"{of.kind} cannot be counted",
                 "words(…) and length(…) measure a text" if of.kind == TEXT else "",
             )
-        return self.made(NUMBER, terms.lifted(len, of), of)
+        return self.lift(NUMBER, len, of)
 
     def _loop(self, node: tree.Loop) -> Term:
         source = self.term(node.source)
@@ -356,12 +367,25 @@ class Compiler(Maker):
             NUMBER if node.kind == "count" else TRUTH, run, source, body,
             missing=body.missing and node.kind in ("all", "any", "no"),
         )  # fmt: skip
-        return replace(made, variables=(source.variables | body.variables) & ~own)
+        made = replace(made, variables=(source.variables | body.variables) & ~own)
+        if node.kind == "all" and made.variables.bit_count() == 1:
+            outer_place = made.variables.bit_length() - 1
+            return replace(made, split=splits.all_split(source, body, own, run, outer_place))
+        return made
 
     def _kept(self, node: tree.Loop, source: Term, body: Term, place: int, before: int) -> Term:
         lists = ITEM_LISTS if source.growing == "items" else (source.growing,)
         reads = tuple(sorted(set(self.used_units[before:])))
-        unit = self.unit(Kept(node.kind, lists, place, body.run, reads))
+        unit = self.unit(
+            Kept(
+                node.kind,
+                lists,
+                place,
+                body.run,
+                reads,
+                splits.split_of(body, place) if body.variables and node.kind != "distinct" else None,
+            )
+        )
         kind = NUMBER if node.kind == "count" else TRUTH
         missing = node.kind in ("all", "any", "no")
         return Term(kind, lambda s: s[0].held[unit], missing=missing, needs=source.needs | body.needs)

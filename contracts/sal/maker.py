@@ -1,14 +1,14 @@
 """What compiled pieces are made with: values held for a check, loops kept up, lists read as texts."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from operator import attrgetter
-from typing import Final, NoReturn
+from typing import Any, Final, Literal, NoReturn
 
-from . import terms, tree
-from .kinds import ITEM_LISTS, NOTHING, TEXT, TEXTS, Kind, text_of
+from . import splits, terms, tree
+from .kinds import ITEM_LISTS, NOTHING, TEXT, TEXTS, TRUTH, Kind, text_of
 from .mistakes import Problem
-from .terms import Run, Term
+from .terms import Run, Split, Term
 from .words import folded
 
 _RE_READ: Final = ("summary", "notices")
@@ -25,13 +25,17 @@ class Held:
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """A loop over lists that grow: kept up entry by entry. ``reads`` are the held values in its body."""
+    """A loop over lists that grow: kept up entry by entry. ``reads`` are the held values in its body.
+
+    ``split`` judges many entries at once.
+    """
 
     kind: tree.LoopKind
     lists: tuple[str, ...]
     place: int
     body: Run
     reads: tuple[int, ...]
+    split: Split | None
 
 
 class Maker:
@@ -49,6 +53,34 @@ class Maker:
             variables |= part.variables
             needs |= part.needs
         return Term(kind, run, missing, variables, needs)
+
+    def lift(self, kind: Kind, operation: Callable[..., Any], *parts: Term, missing: bool = False) -> Term:
+        """A term that is an operation on one or two others; missing where one of them is."""
+        made = self.made(kind, terms.lifted(operation, *parts), *parts, missing=missing)
+        column = splits.lifted_column(operation, parts)
+        if kind != TRUTH or column is None:
+            return replace(made, column=column)
+        # A missing part makes the value missing, whatever the type says of the whole.
+        split = splits.by_column(column, any(part.missing for part in parts))
+        return replace(made, column=column, split=split, pure=True)
+
+    def denied(self, of: Term) -> Term:
+        """The opposite of a condition."""
+        made = self.made(TRUTH, terms.negation(of), of, missing=of.missing)
+        return replace(made, split=splits.negation_split(of), pure=of.pure)
+
+    def joined(self, operator: Literal["and", "or"], *parts: Term) -> Term:
+        """Conditions joined by *and* or *or*."""
+        run = terms.conjunction(parts) if operator == "and" else terms.disjunction(parts)
+        made = self.made(TRUTH, run, *parts, missing=any(p.missing for p in parts))
+        split = splits.conjunction_split(parts) if operator == "and" else splits.disjunction_split(parts)
+        return replace(made, split=split, pure=splits.are_pure(parts))
+
+    def charged(self, text: Term) -> Term:
+        """A text whose length costs steps where it is long."""
+        return replace(
+            text, run=terms.charged_text(text), column=splits.charged_column(text, in_list=False), place=0
+        )
 
     def mixed(self, *parts: Term) -> Sequence[Term]:
         """Terms that stand side by side: those without a variable beside one with a variable are held."""
@@ -80,8 +112,7 @@ class Maker:
         name = text_of(term.kind)
         if not name:
             return term
-        made = self.made(TEXT, terms.lifted(attrgetter(name), term), term, missing=term.missing)
-        return made
+        return self.lift(TEXT, attrgetter(name), term, missing=term.missing)
 
     def texts(self, node: tree.Node, term: Term) -> Term:
         """A list of texts of a text, a record or a list of them; a missing text is no text."""
@@ -92,20 +123,23 @@ class Maker:
             )  # fmt: skip
         if term.kind.basic != "list":
             single = self.as_text(term)
-            run = terms.charged_text(single)
             if single.kind != TEXT:
                 raise Problem(node.first, node.last, f"{term.kind} is no list of texts")
-            return self.made(TEXTS, lambda s: () if (found := run(s)) is None else (found,), single)
+            single = self.charged(single)
+            run, column = single.run, single.column
+            made = self.made(TEXTS, lambda s: () if (found := run(s)) is None else (found,), single)
+            if column is None:
+                return made
+            return replace(made, column=lambda s, e: [() if v is None else (v,) for v in column(s, e)])
         of = term.kind.of
         name = text_of(of) if of is not None else None
         if of == NOTHING:
             return replace(term, kind=TEXTS)
         if name is None:
             raise Problem(node.first, node.last, f"{term.kind} is no list of texts")
-        run = term.run
         if name:
             get = attrgetter(name)
-            made = self.made(TEXTS, lambda s: [get(entry) for entry in run(s)], term)
+            made = self.lift(TEXTS, lambda entries: [get(entry) for entry in entries], term)
             return replace(made, growing=term.growing)
         return term
 

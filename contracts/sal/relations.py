@@ -2,14 +2,15 @@
 
 from collections.abc import Callable, Iterable
 from dataclasses import replace
+from operator import eq, ge, gt, le, lt, ne, not_
 from typing import Any, Final, NoReturn
 
-from . import terms, tree, words
+from . import splits, terms, tree, words
 from .kinds import DATE, DURATION, MOMENT, NOTHING, NUMBER, NUMBERS, TEXT, TRUTH, text_of
 from .maker import Maker, folded_set, size_of
 from .mistakes import Problem, meant
 from .quantities import Numbers
-from .terms import Frame, Run, Term
+from .terms import Frame, Term
 
 
 def compare(maker: Maker, node: tree.Compare, left: Term, right: Term) -> Term:
@@ -23,7 +24,7 @@ def compare(maker: Maker, node: tree.Compare, left: Term, right: Term) -> Term:
             raise Problem(written.first, written.last, "null can only be compared with == and !=")
     made = _RELATIONS[node.operator](maker, node, left, right)
     if node.negated:
-        return maker.made(TRUTH, terms.negation(made), made, missing=made.missing)
+        return maker.denied(made)
     return made
 
 
@@ -38,19 +39,27 @@ def _equal(maker: Maker, node: tree.Compare, left: Term, right: Term) -> Term:
             raise Problem(
                 node.first, node.last, f"{left.kind} is never missing here", "leave the comparison out"
             )
-        return maker.made(TRUTH, terms.null_test(left, wanted), left)
+        made = maker.made(TRUTH, terms.null_test(left, wanted), left)
+        return replace(made, split=splits.null_split(left, wanted), pure=True)
     if left.kind.basic == "list" or right.kind.basic == "list":
         return _emptiness(maker, node, left, right, wanted)
     if left.kind != right.kind or left.kind.basic in ("record", "numbers"):
         incomparable(node, left, right)
     check_values(node.left, node.right, left, right)
-    literal = left.literal or right.literal
+    left, right = (right, left) if left.literal else (left, right)
+    literal = right.literal
     values = (left.kind.values is not None) + (right.kind.values is not None)
     is_name = left.kind == TEXT and not values if literal else left.kind == TEXT and values < 2
     missing = not literal and (left.missing or right.missing)
     if not literal and not missing:
-        return maker.made(TRUTH, _definite(left.run, right.run, wanted, is_name), left, right)
-    return maker.made(TRUTH, terms.equality(left, right, wanted, is_name), left, right, missing=missing)
+        if not is_name:
+            return maker.lift(TRUTH, eq if wanted else ne, left, right)
+        return maker.lift(TRUTH, lambda a, b: terms.same_name(a, b) is wanted, left, right)
+    made = maker.made(TRUTH, terms.equality(left, right, wanted, is_name), left, right, missing=missing)
+    if not right.literal:
+        return made
+    value = words.folded(right.value) if is_name else right.value
+    return replace(made, split=splits.literal_split(left, value, wanted, is_name), pure=True)
 
 
 def _emptiness(maker: Maker, node: tree.Compare, left: Term, right: Term, wanted: bool) -> Term:
@@ -64,10 +73,7 @@ def _emptiness(maker: Maker, node: tree.Compare, left: Term, right: Term, wanted
     if left.growing:
         size = size_of(left.growing)
         return maker.made(TRUTH, lambda s: (size(s) == 0) is wanted, left)
-    run = left.run
-    if wanted:
-        return maker.made(TRUTH, lambda s: not run(s), left)
-    return maker.made(TRUTH, lambda s: bool(run(s)), left)
+    return maker.lift(TRUTH, not_ if wanted else bool, left)
 
 
 def incomparable(node: tree.Compare, left: Term, right: Term) -> NoReturn:
@@ -117,15 +123,23 @@ def _ordered(maker: Maker, node: tree.Compare, left: Term, right: Term) -> Term:
             f"“{node.operator}” does not compare {left.kind} with another",
             "== and != do",
         )
-    run = terms.order(node.operator, left, right)
-    return maker.made(TRUTH, run, left, right, missing=left.missing or right.missing)
+    made = maker.made(
+        TRUTH, terms.order(node.operator, left, right), left, right, missing=left.missing or right.missing
+    )
+    split = splits.order_split(node.operator, left, right)
+    if split is None:
+        column = splits.lifted_column(_ORDERS[node.operator], (left, right))
+        split = splits.by_column(column, made.missing)
+    if split is not None:
+        split = splits.sieved(node.operator, left, right, split)
+    return replace(made, split=split, pure=True)
 
 
 def _within(maker: Maker, node: tree.Compare, left: Term, right: Term) -> Term:
     if right.kind == NUMBERS:
         if left.kind != NUMBER:
             incomparable(node, left, right)
-        return maker.made(TRUTH, terms.lifted(_number_in, left, right), left, right, missing=left.missing)
+        return maker.lift(TRUTH, _number_in, left, right, missing=left.missing)
     if right.kind.basic != "list" or right.kind.of is None:
         hint = "write … contains …" if right.kind == TEXT else ""
         raise Problem(node.right.first, node.right.last, f"{right.kind} is no list", hint)
@@ -161,20 +175,20 @@ def _member(
         operation: Callable[[Any, Any], bool] = lambda value, found: form(value) in found  # noqa: E731
     else:
         operation = lambda value, found: form(value) in whole(found)  # noqa: E731
-    return maker.made(TRUTH, terms.lifted(operation, left, right), left, right, missing=left.missing)
+    return maker.lift(TRUTH, operation, left, right, missing=left.missing)
 
 
 def _subset(maker: Maker, node: tree.Compare, left: Term, right: Term) -> Term:
     if left.kind == NUMBERS and right.kind == NUMBERS:
-        return maker.made(TRUTH, terms.lifted(Numbers.within, left, right), left, right)
+        return maker.lift(TRUTH, Numbers.within, left, right)
     if NUMBERS in (left.kind, right.kind):
         incomparable(node, left, right)
     left, right = maker.texts(node.left, left), maker.texts(node.right, right)
     if not right.variables and not right.literal:
         listed = right.run
         right = maker.hold(replace(right, run=lambda s: folded_set(listed(s))))
-        return maker.made(TRUTH, terms.lifted(_all_in, left, right), left, right)
-    return maker.made(TRUTH, terms.lifted(_subset_of, left, right), left, right)
+        return maker.lift(TRUTH, _all_in, left, right)
+    return maker.lift(TRUTH, _subset_of, left, right)
 
 
 def _contains(maker: Maker, node: tree.Compare, left: Term, right: Term) -> Term:
@@ -186,25 +200,19 @@ def _contains(maker: Maker, node: tree.Compare, left: Term, right: Term) -> Term
         )  # fmt: skip
     if left.kind.basic == "list":
         texts = maker.texts(node.left, left)
-        texts = replace(texts, run=terms.charged_texts(texts.run))
+        texts = replace(
+            texts, run=terms.charged_texts(texts.run), column=splits.charged_column(texts, in_list=True)
+        )
         operation: Callable[[Any, str], bool] = (
             _any_contains if node.operator == "contains" else words.mentions
         )
-        run = terms.lifted(operation, texts, wanted)
-        return maker.made(TRUTH, run, texts, wanted, missing=wanted.missing)
+        return maker.lift(TRUTH, operation, texts, wanted, missing=wanted.missing)
     text = maker.as_text(left)
     if text.kind != TEXT:
         raise Problem(node.left.first, node.left.last, f"{left.kind} contains no text")
-    text = replace(text, run=terms.charged_text(text))
+    text = maker.charged(text)
     operation = words.contains if node.operator == "contains" else _one_mentions
-    run = terms.lifted(operation, text, wanted)
-    return maker.made(TRUTH, run, text, wanted, missing=text.missing or wanted.missing)
-
-
-def _definite(left: Run, right: Run, wanted: bool, is_name: bool) -> Run:
-    if is_name:
-        return lambda s: terms.same_name(left(s), right(s)) is wanted
-    return lambda s: (left(s) == right(s)) is wanted
+    return maker.lift(TRUTH, operation, text, wanted, missing=text.missing or wanted.missing)
 
 
 def _all_in(texts: Iterable[str], known: frozenset[str]) -> bool:
@@ -227,6 +235,7 @@ def _number_in(value: float, found: Numbers) -> bool:
     return round(value, 6) in found.values
 
 
+_ORDERS: Final[dict[str, Callable[[Any, Any], bool]]] = {"<": lt, "<=": le, ">": gt, ">=": ge}
 _RELATIONS: Final[dict[str, Callable[[Maker, tree.Compare, Term, Term], Term]]] = {
     "<": _ordered, "<=": _ordered, ">": _ordered, ">=": _ordered,
     "in": _within, "subset": _subset, "contains": _contains,

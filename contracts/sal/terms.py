@@ -47,6 +47,10 @@ class Context:
 
 Frame = list[Any]
 Run = Callable[[Frame], Any]
+Column = Callable[[Frame, Sequence[Any]], list[Any]]
+"""Values of a term for many entries of the list that its loop variable goes through."""
+Split = Callable[[Frame, Sequence[Any]], tuple[list[Any], list[Any]]]
+"""Of many entries, those for which a condition does not hold and those for which it is unknown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +64,8 @@ class Term:
         growing: name of the list that it is, where that grows with the meeting.
         literal: written down in the rule; ``value`` then holds it.
         place, attribute: where it is a field of a loop variable and nothing else.
+        column, split: the same for many entries at once, where there is a way; ``pure``: without steps.
+        raw, factor: column of a duration field as it is stored, and the microseconds in one of its units.
     """
 
     kind: Kind
@@ -72,6 +78,11 @@ class Term:
     value: Any = None
     place: int = 0
     attribute: str = ""
+    column: Column | None = None
+    split: Split | None = None
+    pure: bool = False
+    raw: Column | None = None
+    factor: float = 1.0
 
 
 def constant(kind: Kind, value: Any) -> Term:
