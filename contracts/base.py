@@ -2,7 +2,7 @@
 
 from typing import Annotated
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, JsonValue
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, JsonValue
 
 from .packet import ALL_MEETINGS, MAX_ID_BYTES, valid_id
 from .packet import ClockKind as ClockKind
@@ -51,6 +51,31 @@ Count = Annotated[int, Field(ge=0, lt=2**64)]
 Text = Annotated[str, Field(max_length=MAX_TEXT_CHARS)]
 Line = Annotated[str, Field(max_length=1_000)]
 Name = Annotated[str, Field(min_length=1, max_length=200)]
+
+
+# Left in a name they would reorder the line it stands in, or make two names of what reads as one.
+_UNSEEN = dict.fromkeys(
+    [0x061C, 0x200B, 0x200E, 0x200F, 0x2060, 0xFEFF, *range(0x202A, 0x202F), *range(0x2066, 0x206A)]
+)
+_JOINERS = "\u200c\u200d"
+"""They belong into some names, but not to their ends."""
+
+
+def seen(value: object) -> object:
+    """A name without the marks nobody sees: directions, spaces of no width; other values as they are."""
+    if not isinstance(value, str):
+        return value
+    return " ".join(value.translate(_UNSEEN).split()).strip(_JOINERS)
+
+
+def _seen_or_nobody(value: object) -> object:
+    return seen(value) or None if isinstance(value, str) else value
+
+
+PersonName = Annotated[Name, BeforeValidator(seen)]
+"""Name of somebody, or the label somebody speaks under."""
+Somebody = Annotated[Name | None, BeforeValidator(_seen_or_nobody)]
+"""The same, or null for nobody; a name of which nothing is seen is nobody's."""
 Share = Annotated[float, Field(ge=0.0, le=1.0, allow_inf_nan=False)]
 Milliseconds = Annotated[float, Field(ge=0.0, allow_inf_nan=False)]
 Seconds = Annotated[float, Field(allow_inf_nan=False)]

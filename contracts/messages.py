@@ -16,8 +16,10 @@ from .base import (
     Milliseconds,
     Name,
     Ns,
+    PersonName,
     Sha256,
     Share,
+    Somebody,
     Text,
 )  # fmt: skip
 from .packet import ALL_MEETINGS as ALL_MEETINGS
@@ -49,7 +51,7 @@ class TranscriptMessage(Stamped):
     """A stretch of one speaker's words from an outside recogniser."""
 
     type: Literal["transcript"] = "transcript"
-    speaker: Name | None = None
+    speaker: Somebody = None
     text: Text
     words: tuple[TranscriptWord, ...] = Field((), max_length=20_000)
 
@@ -87,8 +89,8 @@ DEVICE_MESSAGE: TypeAdapter[TranscriptMessage | OcrMessage | EndOfStream] = Type
 class AttendeeInfo(Message):
     """Somebody in the meeting. ``speaker`` is the label that streams use, where it is not the name."""
 
-    name: Name
-    speaker: Name | None = None
+    name: PersonName
+    speaker: Somebody = None
     role: Name | None = None
 
 
@@ -97,7 +99,7 @@ class ChannelSpeaker(Message):
 
     device: Id
     channel: Annotated[int, Field(ge=0, le=7)] = 0
-    speaker: Name
+    speaker: PersonName
 
 
 Metres = Annotated[float, Field(ge=-1_000.0, le=1_000.0, allow_inf_nan=False)]
@@ -108,7 +110,7 @@ Position = tuple[Metres, Metres, Metres]
 class SeatPlace(Message):
     """Where somebody's mouth is while they sit at their place."""
 
-    speaker: Name
+    speaker: PersonName
     position_m: Position
 
 
@@ -202,7 +204,7 @@ class SpeakerTurn(Message):
 
     start_ns: Ns
     end_ns: Ns
-    speaker: Name
+    speaker: PersonName
 
 
 class SpeakerTurns(Control):
@@ -279,9 +281,9 @@ class Correction(Control):
     action: Literal["accept", "change", "reject", "add"]
     expected_text: Text | None = None
     text: Text | None = None
-    owner: Name | None = None
+    owner: Somebody = None
     due: datetime.date | None = None
-    by: Name
+    by: PersonName
     clear: Annotated[tuple[Literal["owner", "due"], ...], Field(max_length=2)] = ()
     """Fields that shall be empty."""
     expected_sha256: Sha256 | None = None
@@ -313,7 +315,7 @@ class NameCorrected(Control):
     """How somebody or something is really called: what was ``heard`` means ``name`` from now on."""
 
     type: Literal["name"] = "name"
-    name: Name
+    name: PersonName
     heard: Annotated[tuple[Name, ...], Field(min_length=1, max_length=50)]
     by: Name
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final, Literal
 
+from contracts.base import seen
 from contracts.messages import (
     AnyControl,
     AttendeeInfo,
@@ -23,6 +24,7 @@ from contracts.messages import (
 )
 from contracts.packet import MAX_ID_BYTES, Modality
 
+from .captions import MAX_NAME_CHARS
 from .isolated import IsolatedSource, isolated_probe
 from .media import MEDIA_SUFFIXES, SoundSettings, SoundSource
 from .pictures import PICTURE_SUFFIXES, PictureSource, is_picture_folder, natural_order
@@ -254,7 +256,7 @@ class _Opening:
             start_ns=begins_ns,
             title=(title or info.title or self._first.resolve().stem)[:200],
             date=date or info.meeting_date or self._day(),
-            attendees=tuple(AttendeeInfo(name=name) for name in attendees)
+            attendees=tuple(AttendeeInfo(name=name) for name in _visible(attendees))
             or tuple(AttendeeInfo(name=a.name, speaker=a.speaker, role=a.role) for a in info.attendees),
             channel_map=self._channel_map(),
             seats=self._info.places()[:64],
@@ -348,6 +350,14 @@ class _Opening:
             if (day := day_in_name(path.name)) is not None:
                 return day
         return next((device.recorded for device in self._devices if device.recorded is not None), None)
+
+
+def _visible(names: Sequence[str]) -> list[str]:
+    """Names of people as given on a command line, those of which nothing is seen left out."""
+    long = next((name for name in names if len(name) > MAX_NAME_CHARS), None)
+    if long is not None:
+        raise InputError("--attendees", f"“{long[:20]}…” is longer than {MAX_NAME_CHARS} characters")
+    return [name for name in names if seen(name)]
 
 
 def _ready(stream: Stream, longest_ns: int) -> Stream:

@@ -20,7 +20,7 @@ from typing import Annotated, Any, Final, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
-from contracts.base import Id, Name, Ns
+from contracts.base import Id, Name, Ns, PersonName, Somebody
 from contracts.messages import ChannelSpeaker, MicrophonePlace, Position, SeatPlace
 
 from .streams import InputError, Note
@@ -43,8 +43,8 @@ class Seat(_Part):
 class RoomAttendee(_Part):
     """Somebody in the meeting; ``speaker`` is the label that streams use, where it is not the name."""
 
-    name: Name
-    speaker: Name | None = None
+    name: PersonName
+    speaker: Somebody = None
     role: Name | None = None
     seat: Name | None = None
 
@@ -58,7 +58,7 @@ class RoomDevice(_Part):
     role: Name | None = None
     """``slides`` or ``camera`` for a video device."""
     seat: Name | None = None
-    speaker: Name | None = None
+    speaker: Somebody = None
     """Who is heard on channel 0, where the channel map does not say."""
     start_s: Annotated[float, Field(ge=-86_400, le=86_400, allow_inf_nan=False)] = 0.0
     """The file's zero, in seconds after the room's."""
