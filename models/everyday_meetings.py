@@ -45,12 +45,12 @@ class EverydayAttendee(_Part):
 
 
 class EverydayUtterance(_Span):
-    """One turn. `intonation` is given where it alone makes the words a question."""
+    """One turn. `intonation` is given where it alone tells whether the words ask or state."""
 
     id: Text
     speaker: Text
     text: Text
-    intonation: Literal["rising"] | None = None
+    intonation: Literal["rising", "falling"] | None = None
 
 
 class EverydaySlide(_Span):
