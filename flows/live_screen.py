@@ -158,7 +158,7 @@ def _item(item: Item, width: int, newest: bool) -> list[Text]:
         owner = (plain(item.owner), "cyan") if item.owner else ("owner not named", "dim italic")
         due = due_text_of(item, weekday=False)
         text.append_text(Text.assemble(" → ", owner, f", {due}" if due else ""))
-    if item.verdict == "review":
+    if item.verdict in ("review", "fallback"):
         text.append_text(Text(" (please check)", "bold red"))
     return _wrap(text, width, len(at) + 1)
 

@@ -235,7 +235,7 @@ def _tail(item: Item) -> str:
     if isinstance(item, ActionItem):
         parts.append(f"owner: {plain(item.owner) if item.owner else 'not named'}")
         parts.append(f"due: {due_text_of(item) or 'no date'}")
-    if item.verdict == "review":
+    if item.verdict in ("review", "fallback"):
         parts.append("please check")
     return "".join(f" | {part}" for part in parts)
 

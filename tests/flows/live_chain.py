@@ -19,7 +19,7 @@ from contracts.timeline import TIMELINE_RECORD, AnyRecord, Fence
 from contracts.topics import AUDIO, CONTROL, DEADLETTER, MINUTES, STATE, TIMELINE, TOPICS, Topic
 from devices.inputs import Room, open_inputs
 from devices.publisher import Publisher, PublishReport
-from flows.build import product_versions
+from flows.build import product_versions, verifier
 from flows.files import MinutesOfLog, log_values, perceive_room
 from flows.installation import Installation
 from models.speech_recogniser import RecogniserSettings, SpeechRecogniser
@@ -27,6 +27,7 @@ from models.voice_activity import VoiceActivity
 from operators.broker.kafka_link import BrokerLink
 from operators.perceive.step import MediaWorkers
 from operators.perceive.types import PerceiveSettings
+from operators.settings import load_settings
 
 S = 1_000_000_000
 PATIENCE_S = 120.0
@@ -80,7 +81,8 @@ def plain(state: MinutesState) -> dict[str, Any]:
 
 def by_files(room: Room) -> dict[str, Any]:
     """Minutes of a room by the way of files, without a broker."""
-    minutes = MinutesOfLog(product_versions())
+    guard = verifier(load_settings())
+    minutes = MinutesOfLog(product_versions(verifier=guard.judged_by), verifier=guard)
     workers = MediaWorkers(lambda: SpeechRecogniser(RecogniserSettings()))
     try:
         for message in perceive_room(room, PerceiveSettings(), workers, VoiceActivity()):
@@ -234,7 +236,7 @@ class Chain:
         revision = json.loads(final.value)["revision"]
 
         def documents() -> list[MinutesState]:
-            states = [read_state(m.value) for m in self.reader.of(STATE)]
+            states = [read_state(m.value) for m in self.reader.of(STATE) if m.value]
             return [s for s in states if s.meeting_id == meeting_id and s.revision >= revision]
 
         self.wait(lambda: bool(documents()), f"the document of {meeting_id}")
