@@ -8,10 +8,13 @@ from functools import cache
 from typing import Any, Final, Literal
 
 from lark import Lark, Token, Transformer
-from lark.exceptions import UnexpectedCharacters, UnexpectedInput, UnexpectedToken
+from lark.exceptions import UnexpectedToken
 
 from . import tree
-from .mistakes import Problem, meant, nearest
+from .mistakes import Problem, meant
+from .scanner import KEYWORDS as KEYWORDS
+from .scanner import Scanner, StrangeSign
+from .syntax_errors import explained, strange_sign
 
 MAX_RULES: Final = 10_000
 MAX_FILE_CHARS: Final = 4_000_000
@@ -20,64 +23,28 @@ MAX_DEPTH: Final = 64
 _MAX_DIGITS: Final = 15
 
 GRAMMAR: Final = r"""
-start: ASSERT STRING ":" _expression clause*
-clause: WHEN _expression | AT NAME | SEVERITY NAME | ON NAME ":" NAME [assignment ("," assignment)*]
-assignment: NAME "=" _expression
+start: ASSERT STRING _COLON _expression clause*
+clause: WHEN _expression | AT NAME | SEVERITY NAME | ON NAME _COLON NAME [assignment (_COMMA assignment)*]
+assignment: NAME _EQUAL _expression
 
 _expression: logic
 ?logic: negation ((IMPLIES | OR | AND) negation)*
-?negation: NOT negation -> negated | (ALL | ANY | NO) NAME IN sum ":" _expression -> quantified | comparison
+?negation: NOT negation -> negated | (ALL | ANY | NO) NAME IN sum _COLON _expression -> quantified | comparison
 ?comparison: sum | sum COMPARE sum -> compared | sum (IN | CONTAINS | MENTIONS | SUBSET) sum -> compared
     | sum NOT (IN | CONTAINS | MENTIONS | SUBSET) sum -> compared_not
 ?sum: unary ((PLUS | MINUS | STAR) unary)*
 ?unary: MINUS unary -> minus | postfix
-?postfix: atom | postfix "." NAME -> field | postfix "[" NUMBER RBRACKET -> index
+?postfix: atom | postfix _DOT NAME -> field | postfix LBRACKET NUMBER RBRACKET -> index
 ?atom: NUMBER -> number | NUMBER NAME -> duration | DATE -> date | STRING -> text
     | TRUE -> true | FALSE -> false | NULL -> null | NAME -> name
-    | NAME LPAREN [_expression ("," _expression)*] RPAREN -> call
-    | NAME LPAREN _expression ":" _expression RPAREN -> loop_call
+    | NAME LPAREN [_expression (_COMMA _expression)*] RPAREN -> call
+    | NAME LPAREN _expression _COLON _expression RPAREN -> loop_call
     | LPAREN _expression RPAREN -> grouped
-    | LBRACKET [_expression ("," _expression)*] RBRACKET -> listed
+    | LBRACKET [_expression (_COMMA _expression)*] RBRACKET -> listed
 
-ASSERT: "assert"
-ALL: "all"
-ANY: "any"
-NO: "no"
-IN: "in"
-AND: "and"
-OR: "or"
-NOT: "not"
-IMPLIES: "implies"
-CONTAINS: "contains"
-MENTIONS: "mentions"
-SUBSET: "subset"
-WHEN: "when"
-AT: "at"
-ON: "on"
-SEVERITY: "severity"
-TRUE: "true"
-FALSE: "false"
-NULL: "null"
-COMPARE: "==" | "!=" | "<=" | ">=" | "<" | ">"
-PLUS: "+"
-MINUS: "-"
-STAR: "*"
-LPAREN: "("
-RPAREN: ")"
-LBRACKET: "["
-RBRACKET: "]"
-DATE.2: /[0-9]{4}-[0-9]{2}-[0-9]{2}/
-NUMBER: /[0-9]+(\.[0-9]+)?/
-NAME: /[A-Za-z_][A-Za-z0-9_]*/
-STRING: /"(?:[^"\\\n]|\\.)*"/
-COMMENT: /#[^\n]*/
-%ignore /[ \t\r\n]+/
-%ignore COMMENT
+%declare ASSERT ALL ANY NO IN AND OR NOT IMPLIES CONTAINS MENTIONS SUBSET WHEN AT ON SEVERITY TRUE FALSE NULL
+%declare COMPARE PLUS MINUS STAR LPAREN RPAREN LBRACKET RBRACKET DATE NUMBER NAME STRING _COLON _COMMA _DOT _EQUAL
 """
-KEYWORDS: Final = (
-    "assert", "all", "any", "no", "in", "and", "or", "not", "implies", "contains", "mentions", "subset",
-    "when", "at", "on", "severity", "true", "false", "null",
-)  # fmt: skip
 UNITS_US: Final = {
     "ms": 1_000, "s": 1_000_000, "second": 1_000_000, "seconds": 1_000_000,
     "min": 60_000_000, "minute": 60_000_000, "minutes": 60_000_000,
@@ -163,7 +130,7 @@ class _Builder(Transformer[Token, tree.Rule]):
         return tree.Field(of.first, _last(name), _depth(of), of, str(name), _first(name))
 
     def index(self, children: _Children) -> tree.Node:
-        of, at, close = children
+        of, _, at, close = children
         if not at.isdigit() or len(at) > 4:
             raise Problem(_first(at), _last(at), "a place in a list is a whole number below 10,000")
         return tree.Index(of.first, _last(close), _depth(of), of, int(at))
@@ -319,7 +286,7 @@ def _unquoted(token: Token) -> str:
 @cache
 def _reader() -> Callable[[str], Any]:
     """The parser, built when the first rule is read: the tables take a moment."""
-    return Lark(GRAMMAR, parser="lalr", lexer="basic", transformer=_Builder(), maybe_placeholders=False).parse
+    return Lark(GRAMMAR, parser="lalr", lexer=Scanner, transformer=_Builder(), maybe_placeholders=False).parse
 
 
 def parse_rule(text: str) -> tree.Rule:
@@ -330,8 +297,10 @@ def parse_rule(text: str) -> tree.Rule:
         )
     try:
         rule: tree.Rule = _reader()(text)
-    except UnexpectedInput as error:
-        raise _explained(error, text) from None
+    except UnexpectedToken as error:
+        raise explained(error, text) from None
+    except StrangeSign as error:
+        raise strange_sign(error.place, text) from None
     if rule.body.depth > MAX_DEPTH or any(_clause_depth(clause) > MAX_DEPTH for clause in rule.clauses):
         raise Problem(
             rule.body.first,
@@ -371,137 +340,3 @@ def pieces(text: str) -> Iterator[Piece]:
         line += text.count("\n", begun, first)
         begun = first
         yield Piece(text[first:last].rstrip(), first, line)
-
-
-_NEEDS: Final = (
-    ({"STRING"}, "a text in double quotes"),
-    ({"COLON"}, "“:”"), ({"IN"}, "“in”"), ({"EQUAL"}, "“=”"), ({"NAME"}, "a name"), ({"NUMBER"}, "a whole number"),
-)  # fmt: skip
-_QUOTES: Final = 'write straight double quotes: "…"'
-_FOREIGN: Final = {
-    "&&": "write “and”", "||": "write “or”", "!": "write “not”", "&": "write “and”", "|": "write “or”", "'": _QUOTES,
-    "“": _QUOTES, "”": _QUOTES, "„": _QUOTES, "‘": _QUOTES, "’": _QUOTES, "≠": "write “!=”", "≥": "write “>=”",
-    "≤": "write “<=”", "∧": "write “and”", "∨": "write “or”", "¬": "write “not”", "→": "write “implies”",
-    "−": "write “-”", "–": "write “-”", "×": "write “*”", ";": "leave it out: a rule ends where the next assert begins",
-    "{": "use ( or [", "}": "use ) or ]", "/": "there is no division: multiply the other side",
-}  # fmt: skip
-"""Signs of other languages and of word processors, and what to write instead."""
-_FOREIGN_WORDS: Final = {
-    "forall": "all", "every": "all", "each": "all", "exists": "any", "some": "any", "none": "null", "nil": "null",
-    "undefined": "null", "is": "==", "includes": "contains", "has": "contains", "if": "A implies B", "then": "implies",
-    "where": "when", "equals": "==", "for": "all", "None": "null", "True": "true", "False": "false",
-    "AND": "and", "OR": "or", "NOT": "not", "unless": "or", "matches": "contains", "like": "contains",
-    "foreach": "all", "exist": "any", "xor": "!=", "isin": "in",
-}  # fmt: skip
-
-
-def _explained(error: UnexpectedInput, text: str) -> Problem:
-    """The parser's complaint in words for people."""
-    if isinstance(error, UnexpectedCharacters):
-        return _strange_sign(int(error.pos_in_stream or 0), text)
-    assert isinstance(error, UnexpectedToken)
-    token, expected = error.token, set(error.expected)
-    before = text if token.type == "$END" else text[: _first(token)]
-    if token.type == "$END":
-        end = len(text)
-        return Problem(
-            max(0, end - 1), end, f"the rule ends too early: {_wanted(expected, before)} is missing"
-        )
-    first, last = _first(token), _last(token)
-    if (problem := _from_elsewhere(token, text, before)) is not None:
-        return problem
-    wanted = _wanted(expected, before)
-    words = [word for word in KEYWORDS if word.upper() in expected]
-    near = nearest(token.value, words) if token.type == "NAME" and len(token) > 1 else ""
-    hint = f"did you mean “{near}”?" if near else ""
-    if token.type == "COMPARE" and "IMPLIES" in expected:
-        hint = "comparisons do not chain: write a < b and b < c"
-    if expected == {"ASSERT"} and not hint:
-        hint = 'every rule begins with assert "name":'
-    kind = "is a word of the language and " if token.type in {k.upper() for k in KEYWORDS} else ""
-    return Problem(first, last, f"“{_short(token)}” {kind}cannot stand here: {wanted} is expected", hint)
-
-
-_WORD_BEFORE: Final = re.compile(r"([A-Za-z]+)\s+\Z")
-
-
-def _from_elsewhere(token: Token, text: str, before: str) -> Problem | None:
-    """Signs and words of other languages, at the place of the error or just before it."""
-    first, last = _first(token), _last(token)
-    if text.startswith("=>", first):
-        return Problem(first, first + 2, "“=>” is not part of the language", "write “implies”")
-    if token.type == "EQUAL":
-        return Problem(first, last, "“=” does not compare", "write “==”")
-    if text[first - 1 : first + 1] == "<>":
-        return Problem(first - 1, last, "“<>” is not part of the language", "write “!=”")
-    if token.type == "COMPARE" and before.rstrip().endswith(
-        ("repair", " owner", " due", " text", " due_text")
-    ):
-        return Problem(first, last, f"“{token}” gives no value", "write FIELD = VALUE")
-    if token.type == "NAME" and (hint := _FOREIGN_WORDS.get(token.value)):
-        return Problem(first, last, f"“{token}” is not part of the language", f"write “{hint}”")
-    word = _WORD_BEFORE.search(before[-60:])
-    if word is not None and (hint := _FOREIGN_WORDS.get(word.group(1))):
-        begin = len(before) - len(word.group())
-        return Problem(
-            begin,
-            begin + len(word.group(1)),
-            f"“{word.group(1)}” is not part of the language",
-            f"write “{hint}”",
-        )
-    return None
-
-
-def _short(text: str) -> str:
-    return text if len(text) <= 30 else text[:29] + "…"
-
-
-def _wanted(expected: set[str], before: str) -> str:
-    """What should have come; ``before`` is the rule up to there, which tells open brackets."""
-    if expected & {"RPAREN", "RBRACKET"} and (opened := _open_bracket(before)):
-        return f"a closing “{opened}”"
-    if _HEADED.search(before[-400:]):
-        return "“:”"
-    if "IMPLIES" in expected:  # a whole expression has been read
-        return (
-            "“:”"
-            if "AT" not in expected
-            else "an operator, a clause (when, at, severity, on fail) or the end"
-        )
-    if "LPAREN" in expected and "NUMBER" in expected:
-        return "a value or a condition"
-    for names, told in _NEEDS:
-        if names & expected:
-            return told
-    return "“assert”" if "ASSERT" in expected else "a clause (when, at, severity, on fail)"
-
-
-_HEADED: Final = re.compile(r"\b(?:all|any|no)\s+\w+\s+in\s[^:]*\Z")
-"""A quantifier that still has no colon."""
-_BRACKETS: Final = re.compile(r'"(?:[^"\\\n]|\\.)*"|#[^\n]*|[()\[\]]')
-
-
-def _open_bracket(text: str) -> str:
-    """The bracket that would close what is open at the end of ``text``."""
-    opened: list[str] = []
-    for sign in _BRACKETS.findall(text):
-        if sign in ("(", "["):
-            opened.append(")" if sign == "(" else "]")
-        elif sign in (")", "]") and opened:
-            opened.pop()
-    return opened[-1] if opened else ""
-
-
-def _strange_sign(at: int, text: str) -> Problem:
-    sign = text[at : at + 1]
-    if sign == '"':
-        end = text.find("\n", at)
-        last = end if end >= 0 else len(text)
-        return Problem(at, last, "this text has no closing quote", 'a text ends with " on the same line')
-    for wide in (text[at : at + 2], sign):
-        if wide in _FOREIGN:
-            shown = f"the sign {wide}" if _FOREIGN[wide] == _QUOTES else f"“{wide}”"
-            return Problem(at, at + len(wide), f"{shown} is not part of the language", _FOREIGN[wide])
-    told = f"“{sign}”" if sign.isprintable() else f"the character U+{ord(sign):04X}"
-    hint = "names are written in plain letters; other text belongs in quotes" if not sign.isascii() else ""
-    return Problem(at, at + 1, f"{told} is not part of the language", hint)
