@@ -119,6 +119,8 @@ class Versions(Message):
     contract: Line
     assertions: Line | None = None
     """Name and hash of the rule file in force (``default/df0fd4e8d658``)."""
+    verifier: Line | None = None
+    """The model that judged items against their evidence; None where none did."""
 
 
 class MinutesState(Message):

@@ -7,6 +7,7 @@ import sys
 import tempfile
 from collections.abc import Callable
 from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
 
 import bytewax.operators as op
 from bytewax.dataflow import Dataflow
@@ -16,6 +17,7 @@ from contracts.minutes import SCHEMA, Versions
 from contracts.sal import RuleError, RuleSet, load_rules
 from contracts.topics import DEVICE_TOPICS, TIMELINE, TOPICS
 from models.speech_recogniser import ModelError, RecogniserSettings, SpeechRecogniser
+from models.verifier.session import RELEASED, VerifierUnusable
 from models.voice_activity import VoiceActivity
 from operators import telemetry
 from operators.align.grid import AlignSettings
@@ -37,6 +39,7 @@ from operators.speech.recognise import SpeechSettings
 from operators.store import Stores
 from operators.understand.engine import RuleEngine
 from operators.verify.check import Verifier, VerifySettings
+from operators.verify.model_judge import ModelJudge
 from operators.verify.rule_files import DEFAULT_RULES
 
 from .healthy import Heartbeat, forget_ended
@@ -47,13 +50,16 @@ MINUTES_STEPS = ("align", "understand", "deliver")
 RULES_VERSION = "rules-en/1"
 
 
-def product_versions(model: str | None = None) -> Versions:
+NO_VERIFIER = "The verifier model could not be used; items were held against rules alone."
+
+
+def product_versions(model: str | None = None, verifier: str | None = None) -> Versions:
     """What minutes say about who wrote them."""
     try:
         product = version("minuted")
     except PackageNotFoundError:
         product = "0"
-    return Versions(product=product, model=model, rules=RULES_VERSION, contract=SCHEMA)
+    return Versions(product=product, model=model, rules=RULES_VERSION, contract=SCHEMA, verifier=verifier)
 
 
 def rule_set(settings: Settings) -> RuleSet:
@@ -85,7 +91,23 @@ def verifier(settings: Settings) -> Verifier:
     Raises:
         SettingsProblem: the rule file cannot be used.
     """
-    return Verifier(VerifySettings(judge_threshold=settings.judge_threshold), rule_set(settings))
+    judge = model_judge(settings)
+    missing = judge is None and settings.verifier != "off"
+    return Verifier(
+        VerifySettings(judge_threshold=settings.judge_threshold), rule_set(settings), judge,
+        (NO_VERIFIER,) if missing else (),
+    )  # fmt: skip
+
+
+def model_judge(settings: Settings) -> ModelJudge | None:
+    """The verifier model of the settings; None where it is off or cannot be used, which is said."""
+    if settings.verifier == "off":
+        return None
+    try:
+        return ModelJudge(RELEASED if settings.verifier == "released" else Path(settings.verifier))
+    except VerifierUnusable as error:
+        say(f"flows.minutes: {error}; items are held against rules alone")
+        return None
 
 
 def key_store(settings: Settings) -> KeyStore:
@@ -147,8 +169,9 @@ def add_minutes(flow: Dataflow, settings: Settings) -> KeyedStream[tuple[int, Ou
     received = op.input("timeline", flow, ShardSource(settings.link(), (TIMELINE,), on_turn=beat))
     aligned = align(received, stores, AlignSettings())
     drafted = understand(aligned, stores, RuleEngine())
-    judged = verify(drafted, verifier(settings))
-    return deliver(judged, stores, product_versions(), key_store(settings))
+    guard = verifier(settings)
+    versions = product_versions(verifier=guard.judged_by)
+    return deliver(verify(drafted, guard), stores, versions, key_store(settings))
 
 
 def write(step_id: str, up: KeyedStream[tuple[int, Outgoing]], settings: Settings, source: str) -> None:
@@ -208,5 +231,11 @@ def build(
         say(f"flows.{name}: {problem}", "failed")
         sys.exit(2)
     _on_termination(name)
-    say(f"flows.{name}: ready", "ready", brokers=settings.bootstrap_servers, shards=settings.shards)
+    say(
+        f"flows.{name}: ready",
+        "ready",
+        brokers=settings.bootstrap_servers,
+        shards=settings.shards,
+        version=product_versions().product,
+    )
     return flow

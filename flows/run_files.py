@@ -4,15 +4,17 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Literal
+from typing import Final, Literal
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
+from contracts.messages import DeadLetter, MeetingStarted
 from contracts.minutes import MinutesDocument
+from contracts.timeline import TIMELINE_RECORD, ClockRecord, ControlRecord, EndedRecord, Fence, NoticeRecord
 from contracts.topics import DEADLETTER
 from devices.inputs import Room
-from devices.streams import InputError, StreamMessage, due_ns
+from devices.streams import InputError, Problem, StreamMessage, due_ns
 from models.speech_recogniser import SpeechRecogniser
 from models.voice_activity import VoiceActivity
 from operators.perceive.step import MediaWorkers
@@ -23,6 +25,7 @@ from .files import MinutesOfLog, log_values, perceive_room
 from .output import write_minutes
 
 Speed = Literal["realtime", "max"] | float
+_HEADLESS: Final = "the beginning of the log is missing; the minutes hold only what follows"
 
 
 def run_files(room: Room, out: Path, *, speed: Speed, settings: Settings) -> MinutesDocument:
@@ -32,9 +35,10 @@ def run_files(room: Room, out: Path, *, speed: Speed, settings: Settings) -> Min
         InputError: the log is damaged or has no end.
         ModelError: the recogniser's weights are missing.
     """
-    minutes = MinutesOfLog(product_versions(), verifier=verifier(settings))
+    guard = verifier(settings)
+    minutes = MinutesOfLog(product_versions(verifier=guard.judged_by), verifier=guard)
     if room.timeline is not None:
-        _read_log(room.timeline, minutes)
+        _read_log(room, room.timeline, minutes)
         log = None
     else:
         log = out / "timeline.jsonl"
@@ -48,14 +52,32 @@ def run_files(room: Room, out: Path, *, speed: Speed, settings: Settings) -> Min
     return document
 
 
-def _read_log(path: Path, minutes: MinutesOfLog) -> None:
+def _read_log(room: Room, path: Path, minutes: MinutesOfLog) -> None:
+    """Read the log of a meeting; one whose first lines are missing is read, and that is said."""
+    opened = headless = False
     with path.open("rb") as lines:
         for number, line in enumerate(lines, 1):
-            if line.strip():
-                try:
-                    minutes.read(line)
-                except ValueError as error:
-                    raise InputError(path, f"line {number} is no record of a meeting's log") from error
+            if not line.strip():
+                continue
+            try:
+                if not opened:
+                    record = TIMELINE_RECORD.validate_json(line)
+                    opened = isinstance(record, ControlRecord) and isinstance(record.control, MeetingStarted)
+                    headless = headless or not (
+                        opened or isinstance(record, ControlRecord | ClockRecord | Fence)
+                    )
+                if headless and isinstance(ended := _ended(line), EndedRecord):
+                    told = NoticeRecord(meeting_id=ended.meeting_id, code="input", text=_HEADLESS)
+                    minutes.read(told.to_bytes())
+                minutes.read(line)
+            except ValueError as error:
+                raise InputError(path, f"line {number} is no record of a meeting's log") from error
+    if headless:
+        room.problems.append(Problem(path, _HEADLESS))
+
+
+def _ended(line: bytes) -> object:
+    return TIMELINE_RECORD.validate_json(line) if b'"ended"' in line else None
 
 
 def _perceive(room: Room, log: Path, minutes: MinutesOfLog, speed: Speed, settings: Settings) -> None:
@@ -74,6 +96,7 @@ def _perceive(room: Room, log: Path, minutes: MinutesOfLog, speed: Speed, settin
         TextColumn("{task.description}"), BarColumn(), TextColumn("{task.percentage:3.0f} %"), TimeElapsedColumn(),
         console=Console(stderr=True), transient=True, disable=not sys.stderr.isatty(),
     )  # fmt: skip
+    unread: dict[str, list[str]] = {}
     try:
         with log.open("wb") as lines, progress:
             task = progress.add_task("reading", total=room.duration_ns)
@@ -88,12 +111,16 @@ def _perceive(room: Room, log: Path, minutes: MinutesOfLog, speed: Speed, settin
             )
             for message in messages:
                 if message.topic is DEADLETTER:
-                    print(f"minuted: a packet could not be read: {message.value[:200]!r}", file=sys.stderr)
+                    letter = DeadLetter.model_validate_json(message.value)
+                    unread.setdefault(letter.topic, []).append(letter.detail)
                 for value in log_values([message]):
                     lines.write(value + b"\n")
                     minutes.read(value)
     finally:
         workers.close()
+    for topic, details in sorted(unread.items()):
+        what = "1 packet" if len(details) == 1 else f"{len(details)} packets"
+        print(f"minuted: {what} of {topic} could not be read: {details[0]}", file=sys.stderr)
 
 
 def _pace(room: Room, speed: Speed) -> Callable[[StreamMessage], None]:

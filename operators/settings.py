@@ -66,6 +66,10 @@ class Settings(BaseSettings):
     rules: Path | None = Field(
         None, description="rule file (.sal) that minutes are held against; empty for the one of the product"
     )
+    verifier: str = Field(
+        "released",
+        description="verifier model: `released`, `off`, or a file (.onnx); one that cannot be used is said and left out",
+    )
     judge_threshold: Annotated[float, Field(ge=0, le=1)] = Field(
         0.99,
         description="probability of the verifier model under which rules write an item and a person is asked",

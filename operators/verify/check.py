@@ -411,14 +411,31 @@ class _RememberedSentence:
     action: str
 
 
+@dataclass(frozen=True, slots=True)
+class _Order:
+    """Utterances of one draft by time, and the place of each."""
+
+    of: Draft
+    utterances: tuple[Spoken, ...]
+    place: Mapping[str, int]
+
+
 @dataclass(slots=True)
 class _Memory:
     """Verdicts on one meeting's items and summary, void when the surroundings change."""
 
     guard: RuleGuard | None = None
     surroundings: tuple[object, ...] = ()
-    items: dict[tuple[str, bool], _Remembered] = field(default_factory=dict)
+    items: dict[tuple[str, bool, bool], _Remembered] = field(default_factory=dict)
     sentences: dict[str, _RememberedSentence] = field(default_factory=dict)
+    order: _Order | None = None
+
+    def in_order(self, draft: Draft) -> _Order:
+        """The utterances of a draft by time; sorted once for all of its items."""
+        if self.order is None or self.order.of is not draft:
+            spoken = sorted(draft.utterances.values(), key=lambda u: (u.start_ns, u.id))
+            self.order = _Order(draft, tuple(spoken), {u.id: n for n, u in enumerate(spoken)})
+        return self.order
 
 
 class Verifier:
@@ -429,15 +446,26 @@ class Verifier:
     Args:
         rules: what items and minutes are held against where the log brings no rule file.
         judge: asked once about each item as it reads; None where there is no verifier model.
+        notices: what all minutes of this process have to say, for example that the model is missing.
     """
 
     def __init__(
-        self, settings: VerifySettings | None = None, rules: RuleSet | None = None, judge: Judge | None = None
+        self,
+        settings: VerifySettings | None = None,
+        rules: RuleSet | None = None,
+        judge: Judge | None = None,
+        notices: tuple[str, ...] = (),
     ) -> None:
         self._settings = settings or VerifySettings()
+        self._notices = notices
         self._rules = rules
         self._judge = judge
         self._meetings: OrderedDict[str, _Memory] = OrderedDict()
+
+    @property
+    def judged_by(self) -> str | None:
+        """Version of the judge, None where there is none."""
+        return None if self._judge is None else self._judge.name
 
     def rules_of(self, file: RuleFile | None) -> RuleSet | None:
         """The rules in force, where the log says ``file``."""
@@ -451,7 +479,7 @@ class Verifier:
         items = [self._item(item, draft, roster, memory) for item in draft.items]
         items.sort(key=lambda i: (i.first_ns, i.item_id))
         summary, verdict, notices = _verify_summary(draft, roster, memory)
-        notices = list(dict.fromkeys([*draft.notices, *notices]))
+        notices = list(dict.fromkeys([*draft.notices, *self._notices, *notices]))
         rules, ruled = self.rules_of(draft.rules), Ruled(tuple(items))
         if rules is not None:
             written = {item.id: item for item in draft.items}
@@ -490,19 +518,24 @@ class Verifier:
             last = max((u.end_ns for u in spoken if u), default=0)
             shown = (s for s in draft.slides if s.start_ns < last and first < s.end_ns)
             slides = tuple(replace(s, end_ns=min(s.end_ns, last)) for s in shown)
-        key = (item.id, bool(slides))
+        # Only the final draft holds what stands around the evidence; a judge that is shown it may say otherwise.
+        key = (item.id, bool(slides), self._judge is not None and draft.stage == "final")
         known = memory.items.get(key)
         if known is not None and any(spoken) and known.holds(item, spoken, slides):
             return known.verified
-        verified = self._judged(item, _verify_item(item, draft, self._settings, roster), draft, roster)
+        verified = self._judged(
+            item, _verify_item(item, draft, self._settings, roster), draft, roster, memory
+        )
         memory.items[key] = _Remembered(item, spoken, slides, verified)
         return verified
 
-    def _judged(self, item: DraftItem, verified: VerifiedItem, draft: Draft, roster: Roster) -> VerifiedItem:
+    def _judged(
+        self, item: DraftItem, verified: VerifiedItem, draft: Draft, roster: Roster, memory: _Memory
+    ) -> VerifiedItem:
         """What the judge makes of an item: it stands, is written by rules, or is withheld."""
         if self._judge is None or verified.verdict in ("withheld", "withdrawn"):
             return verified
-        probability = self._judge.probability(*_case_for_judge(item, verified, draft, roster))
+        probability = self._judge.probability(*_case_for_judge(item, verified, draft, roster, memory))
         if probability is None:
             return verified
         verified = identified(replace(verified, probability=probability))
@@ -534,18 +567,15 @@ class Verifier:
 
 
 _BY_RULES: Final = "written by rules from the same evidence"
-_AROUND: Final = 4
+_BEFORE: Final = 4
+_AFTER: Final = 6
 """Utterances before and after the evidence that a judge is shown."""
 
 
 def _case_for_judge(
-    item: DraftItem, verified: VerifiedItem, draft: Draft, roster: Roster
+    item: DraftItem, verified: VerifiedItem, draft: Draft, roster: Roster, memory: _Memory
 ) -> tuple[Claimed, tuple[Words, ...], Surroundings]:
     claimed = Claimed(verified.section, verified.text, verified.owner, verified.due, verified.due_text)
-    spoken = sorted(draft.utterances.values(), key=lambda u: (u.start_ns, u.id))
-    named = {q.utterance_id for q in item.evidence}
-    places = [n for n, u in enumerate(spoken) if u.id in named]
-    first, last = (places[0], places[-1]) if places else (0, 0)
 
     def words(utterances: Sequence[Spoken]) -> tuple[Words, ...]:
         return tuple(Words(roster.of_speaker(u.speaker), plain(u.text)) for u in utterances)
@@ -555,11 +585,23 @@ def _case_for_judge(
         for q in item.evidence
         if (u := draft.utterances.get(q.utterance_id)) is not None
     )
+    before: Sequence[Spoken] = ()
+    after: Sequence[Spoken] = ()
+    if draft.stage == "final":
+        # Earlier stages hold only what items refer to, so that what stood around them depends on other items.
+        spoken = memory.in_order(draft)
+        places = sorted(spoken.place[q.utterance_id] for q in item.evidence if q.utterance_id in spoken.place)
+        if places:
+            before = spoken.utterances[max(0, places[0] - _BEFORE) : places[0]]
+            after = spoken.utterances[places[-1] + 1 : places[-1] + 1 + _AFTER]
     context = draft.context
-    return claimed, quotes, Surroundings(
-        context.title, context.date, tuple(a.name for a in context.attendees),
-        words(spoken[max(0, first - _AROUND) : first]), words(spoken[last + 1 : last + 1 + _AROUND]),
-    )  # fmt: skip
+    return (
+        claimed,
+        quotes,
+        Surroundings(
+            context.title, context.date, tuple(a.name for a in context.attendees), words(before), words(after)
+        ),
+    )
 
 
 def verify(draft: Draft, settings: VerifySettings | None = None) -> Verified:

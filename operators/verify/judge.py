@@ -46,5 +46,8 @@ class Judge(Protocol):
     arguments and bounded in time.
     """
 
+    name: str
+    """Version of the model, as minutes and audit tell it."""
+
     def probability(self, item: Claimed, evidence: tuple[Words, ...], context: Surroundings) -> float | None:
         """A calibrated probability of 0 to 1; None where it cannot judge such an item."""

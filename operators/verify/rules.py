@@ -71,12 +71,16 @@ class Ruled:
 
 @dataclass(frozen=True, slots=True)
 class _Made:
-    """An item that was made before: from what, how it was to read, and the result."""
+    """An item that was made before, with what became of it, so that what stays costs nothing.
+
+    ``acted`` is the last decision with the item before and after it, ``result`` the end of it all with what
+    it was made from.
+    """
 
     source: VerifiedItem
     item: Item
-    wanted: VerifiedItem | None = None
-    result: VerifiedItem | None = None
+    acted: tuple[Decision, VerifiedItem, VerifiedItem] | None = None
+    result: tuple[VerifiedItem, tuple[str, ...], VerifiedItem] | None = None
 
 
 class RuleGuard:
@@ -113,7 +117,12 @@ class RuleGuard:
             for r in self._checked(stage)
             if not r.lists and r.name not in failed and not self._checker.undecided(r)
         )
-        out = tuple(self._finished(item, about_items, refused) for item in items)
+        refused_ids = set[str]().union(*refused.values()) if refused else set[str]()
+        own: dict[str, tuple[str, ...]] = {}
+        for rule in about_items:
+            for name in rule.lists:
+                own[name] = (*own.get(name, ()), rule.name)
+        out = tuple(self._finished(item, own, refused, refused_ids) for item in items)
         return Ruled(out, doubts, whole, (*whole, *(name for name, ids in refused.items() if not ids)))
 
     def _sweep(self, stage: At) -> list[Decision]:
@@ -207,16 +216,24 @@ class RuleGuard:
             self._current[item_id] = _with_doubts(plainer, decision)
             self._document.put(plainer.section, item_of(plainer))
             return True
-        item = _repaired(item, decision)
-        self._current[item_id] = _with_doubts(item, decision) if decision.action == "review" else item
+        self._current[item_id] = self._acted(item, decision)
         return False
 
+    def _acted(self, item: VerifiedItem, decision: Decision, *, withhold: bool = False) -> VerifiedItem:
+        """The item repaired and marked as doubtful, or withheld; made once as long as nothing changes."""
+        made = self._made[item.item_id]
+        if made.acted is not None and made.acted[1] is item and made.acted[0] == decision:
+            return made.acted[2]
+        if withhold:
+            new = _withheld(item, decision)
+        else:
+            new = _repaired(item, decision)
+            new = _with_doubts(new, decision) if decision.action == "review" else new
+        self._made[item.item_id] = replace(made, acted=(decision, item, new))
+        return new
+
     def _withhold(self, item: VerifiedItem, decision: Decision) -> bool:
-        doubts = tuple(dict.fromkeys((*item.doubts, *decision.reasons)))
-        self._current[item.item_id] = replace(
-            item, verdict="withheld", doubts=doubts, failed=decision.rules,
-            actions=(*item.actions, f"withheld by rule: {', '.join(decision.rules)}"),
-        )  # fmt: skip
+        self._current[item.item_id] = self._acted(item, decision, withhold=True)
         self._document.remove(item.item_id)
         return True
 
@@ -227,20 +244,27 @@ class RuleGuard:
         return {*self._checker.failing(rule), *self._checker.unknown(rule)}
 
     def _finished(
-        self, source: VerifiedItem, rules: Iterable[Rule], refused: Mapping[str, set[str]]
-    ) -> VerifiedItem:
+        self, source: VerifiedItem, own: Mapping[str, tuple[str, ...]], refused: Mapping[str, set[str]],
+        refused_ids: set[str],
+    ) -> VerifiedItem:  # fmt: skip
         """An item with the names of the rules that it passed; the same object as long as nothing changes."""
         item = self._current.get(source.item_id, source)
         made = self._made.get(source.item_id)
-        if made is None or item.verdict == "withheld":
-            return identified(item) if item is not source else source
-        own = [rule.name for rule in rules if item.section in rule.lists]
-        passed = tuple(name for name in own if item.item_id not in refused[name])
-        wanted = replace(item, passed=passed)
-        if made.result is None or made.wanted != wanted:
-            made = replace(made, wanted=wanted, result=identified(wanted))
-            self._made[source.item_id] = made
-        return made.result or source
+        if made is None:
+            return source
+        passed = own.get(item.section, ()) if item.verdict != "withheld" else ()
+        if item.item_id in refused_ids:
+            passed = tuple(name for name in passed if item.item_id not in refused[name])
+        if made.result is None or made.result[0] is not item or made.result[1] != passed:
+            result = (item, passed, identified(replace(item, passed=passed)))
+            made = self._made[source.item_id] = replace(made, result=result)
+        return made.result[2] if made.result is not None else source
+
+
+def _withheld(item: VerifiedItem, decision: Decision) -> VerifiedItem:
+    doubts = tuple(dict.fromkeys((*item.doubts, *decision.reasons)))
+    actions = (*item.actions, f"withheld by rule: {', '.join(decision.rules)}")
+    return replace(item, verdict="withheld", doubts=doubts, failed=decision.rules, actions=actions)
 
 
 def _with_doubts(item: VerifiedItem, decision: Decision) -> VerifiedItem:

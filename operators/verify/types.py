@@ -7,10 +7,12 @@ import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from typing import Literal
 
 from contracts.messages import RuleFile
 from contracts.minutes import Attendee, Evidence, Origin, Section, Stage, SummarySentence
+from operators.understand.types import Attendee as Listed
 from operators.understand.types import DraftItem, MeetingContext, Spoken
 from operators.understand.types import SummarySentence as DraftSentence
 
@@ -150,13 +152,18 @@ def started_at(start_ns: int | None, tai_utc_offset_s: int) -> dt.datetime | Non
 
 def attendees_of(draft: Draft) -> tuple[Attendee, ...]:
     """The control list in its order, then speakers who are not on it."""
-    heard_as = {name: name for name in draft.speakers}
+    return _attendees(draft.context.attendees, tuple(draft.speakers))
+
+
+@lru_cache(maxsize=256)
+def _attendees(listed_ones: tuple[Listed, ...], speakers: tuple[str, ...]) -> tuple[Attendee, ...]:
+    heard_as = {name: name for name in speakers}
     listed = [
         Attendee(name=a.name, speaker=a.speaker or heard_as.get(a.name), external=a.external)
-        for a in draft.context.attendees
+        for a in listed_ones
     ]
     known = {label for a in listed for label in (a.name, a.speaker) if label}
-    heard = sorted({s for s in draft.speakers if s not in known})
+    heard = sorted({s for s in speakers if s not in known})
     return (*listed, *(Attendee(name=s, speaker=s, external=False) for s in heard))
 
 

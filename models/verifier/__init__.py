@@ -1,0 +1,1 @@
+"""The verifier: how probable it is that an item of the minutes holds against its evidence and context."""
