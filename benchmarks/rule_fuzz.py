@@ -49,7 +49,7 @@ def fuzz(count: int, seed: int, tell: Callable[[str], None]) -> dict[str, Any]:
     for number in range(count):
         if number % 100 == 0:
             pool[rng.randrange(len(pool))] = Generator(rng, depth=rng.randint(1, 3)).rule(0)
-        text = rng.choice(pool) if number % 16 == 0 else spoilt(rng, pool)
+        text = rng.choice(pool) if number % 8 == 0 else spoilt(rng, pool)
         before = time.perf_counter()
         try:
             if _survives(text, document):
