@@ -12,9 +12,10 @@ from typing import Final
 
 from contracts.minutes import MinutesDocument, Versions
 from contracts.packet import Modality, Packet, encode
-from contracts.timeline import TIMELINE_RECORD
+from contracts.timeline import TIMELINE_RECORD, NoticeRecord
 from contracts.topics import AUDIO, AUDIT, CONTROL, OCR, TIMELINE, TRANSCRIPT, VIDEO, Topic, TopicNames
 from devices.inputs import Room
+from devices.room import ROOM_FILE
 from devices.streams import StreamMessage, merged
 from models.voice_activity import VoiceActivity
 from operators.align.grid import AlignSettings, Ended
@@ -116,12 +117,24 @@ def perceive_room(
             pace(message)
         value = encode(message) if isinstance(message, Packet) else message.to_bytes()
         yield from through(received(_TOPICS[stream.modality], value))
+    yield from _told(room)
     yield from perceive.finish_input()
     while perceive.busy:
         answer = ordered.drain(_SHARD)
         if answer is None:
             raise RuntimeError("the input is over and nothing is outstanding, but the meeting has not ended")
         yield from perceive.answered(*answer)
+
+
+def _told(room: Room) -> Iterator[Outgoing]:
+    """What was wrong with the files, for the log: those who read the minutes did not see the command run."""
+    for problem in room.problems:
+        # What the room's own file lacks is for whoever wrote it.
+        if problem.path.name != ROOM_FILE:
+            record = NoticeRecord(meeting_id=room.meeting_id, code="input", text=str(problem)[:1000])
+            yield Outgoing(
+                TIMELINE, room.meeting_id.encode(), record.to_bytes(), "timeline.notice", record.identity
+            )  # fmt: skip
 
 
 class MinutesOfLog:
