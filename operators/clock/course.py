@@ -70,6 +70,7 @@ class StreamCourse:
     last_raw_ns: int = 0
     last_x: int = 0
     last_end_ns: int = 0
+    last_leaves_ns: int = 0
     repeats: int = 0
     periods: deque[float] = field(default_factory=lambda: deque(maxlen=15))
     suspicion: _Suspicion | None = None
@@ -96,6 +97,12 @@ class StreamCourse:
         step_ns = x - self.last_x
         leaves_ns = step_ns - self._expected(count)
         still = raw_ns == self.last_raw_ns
+        if self.sound and not anew:
+            # A clock stops, and goes on, between two blocks: the parts of a block count as well.
+            if still and self.repeats == 0 and self.last_leaves_ns < -_MS:
+                leaves_ns += self.last_leaves_ns
+            still = still or (self.repeats > 0 and leaves_ns < -_MS)
+        self.last_leaves_ns = leaves_ns
         if anew:
             # Nothing says how long the publisher was away; what arrives will show whether its clock was set.
             self.repeats, self.frozen = 0, False
@@ -104,11 +111,14 @@ class StreamCourse:
             # Time that stands still or runs back against the count needs no second witness.
             jumps.append(self._jumped(raw_ns, leaves_ns, x - leaves_ns, frozen=still))
             x -= leaves_ns
+            self.last_leaves_ns = 0
             if self.suspicion is not None:
                 self.suspicion = None
-            if still:
+            if raw_ns == self.last_raw_ns:
                 self.repeats += 1
-            self.frozen = self.frozen or self.repeats >= 3
+            else:
+                self.repeats, self.frozen = 0, False
+            self.frozen = self.repeats >= 3
         else:
             thawed = self.repeats >= 3 and not self.sound
             self.repeats, self.frozen = 0, False
