@@ -58,7 +58,9 @@ def test_commands_that_documents_name_exist() -> None:
 def test_options_that_documents_name_exist() -> None:
     known = commands()
     for where, line in mentions(r"(?:^|[/ (])minuted ((?:broker |topics )?[a-z]+ [^|)]*--.*)"):
-        words = shlex.split(line.split("|")[0].split(" #")[0].replace("…", "").rstrip(')"'))
+        said = line.split("|")[0].split(" #")[0].replace("…", "").rstrip(")")
+        # A quotation mark that closes what began before the command is none of its own.
+        words = shlex.split(said if said.count('"') % 2 == 0 else said.rstrip('"'))
         name = " ".join(words[:2]) if " ".join(words[:2]) in known else words[0]
         options = {word.split("=")[0] for word in words if word.startswith("--")}
         assert options <= known[name] | {"--help"}, f"{where}: {line}"
