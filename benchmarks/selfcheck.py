@@ -21,7 +21,7 @@ import soundfile
 
 from flows.installation import Installation
 
-from . import coldstart, fuzz, ingest, latency, memory, minutes, slides, telemetry, throughput
+from . import coldstart, fuzz, ingest, latency, memory, minutes, rules, slides, telemetry, throughput
 from .report import progress
 from .rooms import SAMPLE, Played, invented_talk, sound_room, transcript_room
 
@@ -57,6 +57,9 @@ KEYS: Final[Mapping[str, Mapping[str, Sequence[str]]]] = {
     "fuzz": {
         "codec": ("sent", "outcomes", "crashes"), "flow": ("sent", "outcomes", "crashes"), "crashes": (),
         "unaccounted": (),
+    },
+    "rules": {
+        "checks_per_s": ("sal", "python"), "times_python": (), "change_us": ("10", "100"), "load_ms": ("1", "10"),
     },
     "minutes": {"meetings": (), "utterances": (), "utterances_per_s": (), "seed": ()},
 }  # fmt: skip
@@ -153,6 +156,7 @@ def _checks(scratch: Path, installation: Installation) -> dict[str, Callable[[],
         "telemetry": lambda: telemetry.run(seconds=2, utterances=5, meetings=2, rounds=1),
         "ingest": lambda: ingest.run(seconds=2, meetings=2, seed=0),
         "fuzz": _fuzzed,
+        "rules": lambda: rules.measure(0, items=20, repeat=1, sizes=(10, 100), counts=(1, 10)),
     }
 
 
