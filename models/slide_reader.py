@@ -108,7 +108,10 @@ def run_niced(settings: SlideReaderSettings) -> None:
     On Linux niceness belongs to a thread, elsewhere to the whole process, so it is left alone there.
     """
     if settings.niceness and hasattr(os, "sched_getaffinity"):
-        os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), settings.niceness)
+        thread = threading.get_native_id()
+        # A flow that was started with less priority keeps it: only root may raise it, others would fail.
+        niceness = max(settings.niceness, os.getpriority(os.PRIO_PROCESS, thread))
+        os.setpriority(os.PRIO_PROCESS, thread, niceness)
 
 
 _BULLETS = frozenset("•◦▪■□▸►▶‣●○∙·*–—-")

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+import threading
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -19,6 +21,7 @@ from models.slide_reader import (
     TextLine,
     clean_text,
     reading_order,
+    run_niced,
 )
 from models.speech_recogniser import ModelError
 
@@ -153,3 +156,19 @@ def test_wrapped_cells_are_read_cell_by_cell() -> None:
 def test_order_does_not_depend_on_detection_order() -> None:
     lines = [line(f"line {i} of the text that is long", 0.1, 0.1 + i * 0.06, 0.7) for i in range(8)]
     assert order(lines[::-1]) == order(lines) == [each.text for each in lines]
+
+
+@pytest.mark.parametrize(("before", "after"), [(0, 10), (15, 15)])
+def test_the_reading_thread_never_gets_more_priority_than_the_flow_was_given(before: int, after: int) -> None:
+    found: list[int] = []
+
+    def thread() -> None:
+        me = threading.get_native_id()
+        os.setpriority(os.PRIO_PROCESS, me, max(before, os.getpriority(os.PRIO_PROCESS, me)))
+        run_niced(SlideReaderSettings(niceness=10))
+        found.append(os.getpriority(os.PRIO_PROCESS, me))
+
+    reading = threading.Thread(target=thread)
+    reading.start()
+    reading.join()
+    assert found[0] >= after
