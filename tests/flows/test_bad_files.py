@@ -27,6 +27,14 @@ def run(capfd: pytest.CaptureFixture[str], *arguments: str | Path) -> tuple[int,
     return ended.value.code if isinstance(ended.value.code, int) else 1, said.out, said.err
 
 
+def transcribed(folder: Path) -> Path:
+    """A room whose words come from its transcripts, whatever sound lies beside them."""
+    room = meeting_folder(folder, "m")
+    info = json.loads((room / "room.json").read_text())
+    (room / "room.json").write_text(json.dumps(info | {"speech_source": "transcript"}))
+    return room
+
+
 def quiet(path: Path, rate_hz: int, channels: int = 1, kind: str = "PCM_16", seconds: float = 2.0) -> Path:
     """A recording in which nobody says anything."""
     noise = np.random.default_rng(1).normal(0, 0.001, (round(seconds * rate_hz), channels))
@@ -34,10 +42,10 @@ def quiet(path: Path, rate_hz: int, channels: int = 1, kind: str = "PCM_16", sec
     return path
 
 
-def film(path: Path, size: tuple[int, int], times_s: list[float], codec: str = "libx264") -> Path:
+def film(path: Path, size: tuple[int, int], times_s: list[float]) -> Path:
     """A video without sound whose pictures come up at these times."""
     with av.open(str(path), "w") as file:
-        stream = file.add_stream(codec, rate=30)
+        stream = file.add_stream("libx264", rate=30)
         stream.width, stream.height, stream.pix_fmt = *size, "yuv420p"
         for at_s in times_s:
             picture = np.full((size[1], size[0], 3), 240, np.uint8)
@@ -50,7 +58,7 @@ def film(path: Path, size: tuple[int, int], times_s: list[float], codec: str = "
 
 
 def test_one_bad_file_of_each_kind_among_good_ones(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    room, out = meeting_folder(tmp_path / "room", "m"), tmp_path / "out"
+    room, out = transcribed(tmp_path / "room"), tmp_path / "out"
     noise = np.random.default_rng(2).bytes(30_000)
     good = quiet(room / "good.flac", 16_000).read_bytes()
     bad: dict[str, tuple[bytes, str]] = {
@@ -91,7 +99,7 @@ def test_sound_of_every_form_beside_a_transcript(tmp_path: Path, capfd: pytest.C
     quiet(room / "surround.wav", 48_000, channels=6)
     quiet(room / "surround.flac", 44_100, channels=2)
     with wave.open(str(room / "no-samples.wav"), "wb") as file:
-        file.setnchannels(1), file.setsampwidth(2), file.setframerate(16_000)
+        file.setparams((1, 2, 16_000, 0, "NONE", "not compressed"))
     code, _, said = run(capfd, "run", room, "--out", tmp_path / "out")
     assert code == 0
     assert [line.split(": ")[1] for line in said.splitlines()] == ["no-samples.wav"]
