@@ -16,14 +16,10 @@ from devices.inputs import Room, open_inputs
 from flows.files import log_values, perceive_room
 from models.speech_recogniser import SpeechRecogniser, model_folder
 from models.voice_activity import VoiceActivity
-from operators.perceive.types import PerceiveSettings
 from operators.perceive.step import MediaWorkers
+from operators.perceive.types import PerceiveSettings
 
 Samples = npt.NDArray[np.float32]
-
-WHOLE_FILE: Final[dict[str, Any]] = {"language": "en", "beam_size": 1, "temperature": 0.0}
-"""Options of the comparison: greedy search, as ours; everything else as faster-whisper has it (30 s windows,
-text of earlier windows as prompt, no voice activity filter)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,9 +95,15 @@ def _heard(lines: Iterable[bytes], start_ns: int, wall_s: float) -> Heard:
 class WholeFile:
     """faster-whisper with the same weights and as many threads, fed with a whole file at once."""
 
-    def __init__(self, model: str, threads: int = 2) -> None:
+    OPTIONS: Final[dict[str, Any]] = {"language": "en", "beam_size": 1}
+    """Greedy search, as ours; everything else as faster-whisper has it: 30 s windows, text of earlier windows as
+    prompt, no voice activity filter, and retries by sampling at rising temperatures where a window looks wrong."""
+
+    def __init__(self, model: str, *, threads: int = 2, seed: int = 0) -> None:
+        import ctranslate2
         from faster_whisper import WhisperModel
 
+        ctranslate2.set_random_seed(seed)
         self._model = WhisperModel(
             str(model_folder(model)),
             device="cpu",
@@ -113,6 +115,6 @@ class WholeFile:
     def file(self, path: Path) -> tuple[str, float]:
         """Text of a file, and how many seconds it took, reading the file included."""
         begun = time.monotonic()
-        segments, _ = self._model.transcribe(str(path), **WHOLE_FILE)
+        segments, _ = self._model.transcribe(str(path), **self.OPTIONS)
         text = " ".join(segment.text.strip() for segment in segments)
         return text, time.monotonic() - begun

@@ -20,9 +20,7 @@ from operators.speech.delay import Arrangement
 _HOTWORD_AGE_NS: Final = 10_000_000_000
 _SLIDES_KEPT: Final = 4
 _TERMS_OF_A_SLIDE: Final = 12
-_INTRODUCES: Final = re.compile(
-    r"\b(?:I'm|I am|my name is|my name's) ((?:[A-Z][\w'-]*\s*){1,3})", re.IGNORECASE
-)
+_INTRODUCES: Final = re.compile(r"\b(?:I'm|I am|my name is|my name's) ([^\W\d_]+)", re.IGNORECASE)
 
 SHARED: Final = ""
 """Stands for the speaker of a microphone that the channel map gives to several people."""
@@ -91,9 +89,8 @@ class People:
         if not speaker or speaker not in self.speakers.values():
             return None
         for match in _INTRODUCES.finditer(text):
-            said = {word.casefold().strip("'-") for word in match[1].split()[:2]}
             for other in self.speakers.values():
-                if other and other != speaker and other.split()[0].casefold() in said:
+                if other and other != speaker and other.split()[0].casefold() == match[1].casefold():
                     return other
         return None
 

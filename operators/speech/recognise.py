@@ -193,7 +193,7 @@ class MeetingSpeech:
         frames = list(waiting)
         waiting.clear()
         samples = np.stack([frame.pcm for frame in frames]).astype(np.float32) / 32768.0
-        probabilities = self._voice.probabilities(track.stream.voice, samples)
+        probabilities = self._voice.probabilities(track.stream.voice, track.line.for_voice(samples))
         # Differencing keeps rumble and mains hum from passing for loudness.
         edges = samples[:, 1:] - 0.9 * samples[:, :-1]
         levels = 10.0 * np.log10(np.mean(np.square(edges), axis=1) + 1e-12)

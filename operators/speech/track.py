@@ -7,6 +7,7 @@ from typing import Any
 from operators.speech.delay import Arrangement, DelayScores, clear_seat
 from operators.speech.endpointing import Endpointer, EndpointSettings, Step
 from operators.speech.stream import Frame, SoundStream
+from operators.speech.telephone import Line
 
 _TURN_FRAMES = 10
 """Voiced frames that somebody else must have spoken before a piece is cut in two (0.3 s): shorter is an "mm-hm"."""
@@ -39,6 +40,7 @@ class Track:
         self.stream = stream
         self.endpointer = Endpointer(settings)
         self.delays = None if arrangement is None else DelayScores(arrangement)
+        self.line = Line(stream.sample_rate_hz)
         self.undecided: deque[Frame] = deque()
         self.margin_db = 0.0
         self.own = False
@@ -112,6 +114,7 @@ class Track:
             "piece": self.piece_id,
             "flushed": self.flushed,
             "still": [self._still_run, self._missed],
+            "line": self.line.dump(),
             "delays": None if self.delays is None else _dump_delays(self.delays),
         }
 
@@ -130,6 +133,7 @@ class Track:
         track.margin_db, track.own = raw["margin_db"], raw["own"]
         track.piece_id, track.flushed = raw["piece"], raw["flushed"]
         track._still_run, track._missed = raw["still"]
+        track.line.load(raw["line"])
         return track
 
 

@@ -1,0 +1,256 @@
+"""How well speech is heard: word errors next to plain faster-whisper on whole files, invented words, names, speakers.
+
+Recordings come from a manifest (one JSON object a line: ``path``, ``text``, ``kind``); without one they are the rooms
+that are there, each microphone's file mixed into one track. Each file goes through the first flow's own steps as
+``minuted run`` has them, and through faster-whisper with the same weights, as many threads and greedy search
+(``beam_size=1``; everything else as the library has it, retries at higher temperatures included, seeded).
+
+``wer_ratio`` is the ratio of pooled word error rates, ours to theirs, with a paired bootstrap over files.
+``invented_words`` counts what the chain writes for sound without speech (`devices/noises.py`: made by formula, no
+recordings). ``name_recall`` and ``speaker_accuracy`` are of rooms with a truth: seat microphones (``seats``), a
+table device of two (``pair``), one mixed track (``mix``, where the right answer is null).
+"""
+
+import argparse
+import json
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+import soundfile
+
+from contracts.messages import AgendaChanged, AttendeesChanged, MeetingStarted
+from devices.inputs import Room, open_inputs
+from devices.noises import KINDS, RATE_HZ, noise
+from devices.streams import InputError
+from flows.installation import ROOT
+from models.speech_recogniser import ModelError, RecogniserSettings, SpeechRecogniser
+
+from .report import print_report, progress
+from .rooms import SAMPLE
+from .speech_chain import Chain, Heard, WholeFile
+from .speech_scores import Attribution, Share, attribute, name_recall, names_of
+from .word_errors import Errors, rate, ratio_of_rates, word_errors, words_of
+
+ROOMS: Final = ROOT / "build" / "rooms"
+_NOISE_S: Final = 32.0
+_FORMS: Final = ("seats", "pair", "mix")
+
+
+@dataclass(frozen=True, slots=True)
+class Clip:
+    """A recording and what is said in it."""
+
+    path: Path
+    text: str
+    kind: str
+    duration_s: float
+
+
+def read_manifest(path: Path) -> list[Clip]:
+    """Clips of a manifest that have a text. Paths count from its folder, or the folder above.
+
+    Raises:
+        OSError, ValueError: it cannot be read, or a file is missing.
+    """
+    clips = []
+    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+        row = json.loads(line) if line.strip() else {}
+        if not row.get("text"):
+            continue
+        places = [folder / row["path"] for folder in (path.parent, path.parent.parent)]
+        file = next((place for place in places if place.is_file()), None)
+        if file is None:
+            raise ValueError(f"{path}, line {number}: {row['path']} is not there")
+        clips.append(Clip(file, row["text"], row.get("kind", "speech"), soundfile.info(file).duration))
+    if not clips:
+        raise ValueError(f"{path}: no line has a text")
+    return clips
+
+
+def found_rooms() -> list[Path]:
+    """The sample meeting and the rooms that were built."""
+    return [SAMPLE, *sorted(path.parent for path in ROOMS.glob("*/truth.json"))]
+
+
+def form_of(truth: dict[str, Any]) -> str:
+    """How a room is heard; the sample meeting, which does not say so, has a microphone for each seat."""
+    form = str(truth.get("form", "seats"))
+    return form if form in _FORMS else "seats"
+
+
+def mixed_clips(rooms: Sequence[Path], scratch: Path) -> list[Clip]:
+    """Each room as one track: the mean of its microphones."""
+    clips = []
+    for room in rooms:
+        truth = _json(room / "truth.json")
+        tracks = [
+            soundfile.read(file, dtype="float32", always_2d=True)[0].mean(axis=1)
+            for file in sorted(room.glob("*.flac"))
+        ]
+        mixed = np.mean(np.stack([track[: min(map(len, tracks))] for track in tracks]), axis=0)
+        path = scratch / f"{room.name}.flac"
+        soundfile.write(path, mixed, truth["sample_rate_hz"])
+        said = sorted(truth["utterances"], key=lambda u: u["start_s"])
+        text = " ".join(u["text"] for u in said)
+        clips.append(Clip(path, text, form_of(truth), len(mixed) / truth["sample_rate_hz"]))
+    return clips
+
+
+def word_figures(chain: Chain, clips: Sequence[Clip], seed: int) -> dict[str, Any]:
+    """Error rates and real-time factors of both recognisers on the same files."""
+    whole = WholeFile("", seed=seed)
+    ours: list[Errors] = []
+    theirs: list[Errors] = []
+    ours_s = theirs_s = 0.0
+    for clip in clips:
+        heard = chain.file(clip.path)
+        text, seconds = whole.file(clip.path)
+        ours.append(word_errors(clip.text, heard.text))
+        theirs.append(word_errors(clip.text, text))
+        ours_s, theirs_s = ours_s + heard.wall_s, theirs_s + seconds
+        progress(
+            f"speech: {clip.path.stem}: {ours[-1].wrong} / {theirs[-1].wrong} errors of {ours[-1].said} words"
+        )
+    kinds = sorted({clip.kind for clip in clips})
+    played_s = sum(clip.duration_s for clip in clips)
+
+    def rates(errors: Sequence[Errors]) -> dict[str, Any]:
+        by_kind = {k: rate([e for e, c in zip(errors, clips, strict=True) if c.kind == k]) for k in kinds}
+        pooled = rate(errors)
+        return {
+            "pooled": None if pooled is None else round(pooled, 4),
+            "by_kind": {k: None if v is None else round(v, 4) for k, v in by_kind.items()},
+        }
+
+    return {
+        "wer": rates(ours),
+        "wer_whole_file": rates(theirs),
+        "wer_ratio": ratio_of_rates(ours, theirs, seed=seed).rounded(),
+        "files": len(clips),
+        "words": sum(e.said for e in ours),
+        "real_time_factor": round(ours_s / played_s, 4),
+        "real_time_factor_whole_file": round(theirs_s / played_s, 4),
+    }
+
+
+def noise_figures(chain: Chain, minutes: float, seed: int, scratch: Path) -> dict[str, Any]:
+    """Words that are written for sound without speech."""
+    rounds = max(1, round(minutes * 60.0 / _NOISE_S / len(KINDS) + 0.499))
+    seconds = min(_NOISE_S, minutes * 60.0 / len(KINDS))
+    invented: dict[str, list[str]] = {}
+    for number in range(rounds):
+        for kind in KINDS:
+            path = scratch / f"noise-{number}-{kind.replace(' ', '-')}.wav"
+            soundfile.write(path, noise(kind, seconds, seed * 1000 + number), RATE_HZ)
+            text = chain.file(path).text
+            path.unlink()
+            if text:
+                invented.setdefault(kind, []).append(text)
+        progress(
+            f"speech: sound without speech, round {number + 1} of {rounds}: {invented or 'nothing written'}"
+        )
+    return {
+        "invented_words": sum(len(words_of(text)) for texts in invented.values() for text in texts),
+        "invented": invented,
+        "nonspeech_minutes": round(rounds * len(KINDS) * seconds / 60.0, 1),
+    }
+
+
+def room_figures(chain: Chain, rooms: Sequence[Path]) -> dict[str, Any]:
+    """Names and speakers of rooms with a truth."""
+    with_hotwords, without = Share(), Share()
+    speakers = {form: Attribution() for form in _FORMS}
+    for folder in rooms:
+        truth, info = _json(folder / "truth.json"), _json(folder / "room.json")
+        said = " ".join(u["text"] for u in truth["utterances"])
+        names, room = names_of(info), open_inputs([folder])
+        told, untold = chain.room(room), chain.room(_untold(room))
+        with_hotwords.add(*name_recall(said, told.text, names))
+        without.add(*name_recall(said, untold.text, names))
+        form = form_of(truth)
+        speakers[form].rooms.append(folder.name)
+        _attribute(told, truth, speakers[form])
+        progress(f"speech: {folder.name} ({form}): speakers {speakers[form].rounded()}")
+    return {
+        "name_recall": {"with_hotwords": with_hotwords.rounded(), "without": without.rounded()},
+        "speaker_accuracy": {form: found.rounded() for form, found in speakers.items()},
+    }
+
+
+def _attribute(heard: Heard, truth: dict[str, Any], into: Attribution) -> None:
+    attribute(heard.words, truth["utterances"], into)
+
+
+def _untold(room: Room) -> Room:
+    """The room as if nobody had said who comes and what is on the agenda."""
+    control = tuple(
+        message.model_copy(update={"attendees": (), "agenda": (), "key_topics": ()})
+        if isinstance(message, MeetingStarted)
+        else message
+        for message in room.control
+        if not isinstance(message, AttendeesChanged | AgendaChanged)
+    )
+    return replace(room, control=control)
+
+
+def measure(
+    clips: Sequence[Clip], rooms: Sequence[Path], *, noise_minutes: float, seed: int, scratch: Path
+) -> dict[str, Any]:
+    """All figures of the report.
+
+    Raises:
+        ModelError: no weights. devices.streams.InputError: a file cannot be read.
+    """
+    begun = time.monotonic()
+    recogniser = SpeechRecogniser(RecogniserSettings(workers=2))
+    recogniser.warm_up()
+    chain = Chain(recogniser)
+    try:
+        figures = word_figures(chain, clips, seed)
+        figures |= noise_figures(chain, noise_minutes, seed, scratch)
+        figures |= room_figures(chain, rooms)
+    finally:
+        chain.close()
+    return figures | {"whole_file": WholeFile.OPTIONS, "seconds": round(time.monotonic() - begun, 1)}
+
+
+def _json(path: Path) -> dict[str, Any]:
+    loaded: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    return loaded
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Command line; 0 done, 2 wrong input."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.speech", description=__doc__)
+    parser.add_argument("--manifest", type=Path, help="recordings with texts, one JSON object a line")
+    parser.add_argument(
+        "--rooms", type=Path, nargs="*", help="room folders (default: the sample, build/rooms)"
+    )
+    parser.add_argument("--noise-minutes", type=float, default=30.0)
+    parser.add_argument("--seed", type=int, default=0)
+    options = parser.parse_args(arguments)
+    rooms = found_rooms() if options.rooms is None else options.rooms
+    with tempfile.TemporaryDirectory(prefix="minuted-speech-") as name:
+        scratch = Path(name)
+        try:
+            clips = (
+                mixed_clips(rooms, scratch) if options.manifest is None else read_manifest(options.manifest)
+            )
+            figures = measure(
+                clips, rooms, noise_minutes=options.noise_minutes, seed=options.seed, scratch=scratch
+            )
+        except (OSError, ValueError, InputError, ModelError) as error:
+            print(f"benchmarks.speech: {error}", file=sys.stderr)
+            return 2
+    print_report("speech", options.seed, figures)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
