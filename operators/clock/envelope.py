@@ -42,8 +42,18 @@ class LowerHull:
         xs.append(x)
         ys.append(y)
         if len(xs) > _MOST_POINTS:
-            # Every second inner corner: what is left is still below all points by next to nothing.
-            self.x, self.y = [*xs[:-1:2], xs[-1]], [*ys[:-1:2], ys[-1]]
+            self._drop_flattest()
+
+    def _drop_flattest(self) -> None:
+        """Leave out the corner without which the hull changes least (Visvalingam, Whyatt 1993)."""
+        xs, ys = self.x, self.y
+        flattest = min(
+            range(1, len(xs) - 1),
+            key=lambda n: (
+                (xs[n] - xs[n - 1]) * (ys[n + 1] - ys[n - 1]) - (xs[n + 1] - xs[n - 1]) * (ys[n] - ys[n - 1])
+            ),
+        )
+        del xs[flattest], ys[flattest]
 
     def lowest(self, slope: float, about_x: int) -> float:
         """Least of ``y + slope * (x - about_x)``: the envelope at ``about_x`` for a clock of that skew."""

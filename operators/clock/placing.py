@@ -18,6 +18,7 @@ from operators.align.grid import to_timeline_ns
 from operators.broker.source import CaughtUp
 from operators.clock.following import Following
 from operators.clock.tracked import EstimateSettings
+from operators.clock.wrap import wrapped_by_ns
 from operators.ingest import Arrival, modality_of
 
 _ABSURD_NS: Final = 2**62
@@ -301,14 +302,22 @@ class MeetingClocks:
             stream: replace(last, raw_end_ns=last.raw_end_ns + jump_ns)
             for stream, last in device.streams.items()
         }
+        wrapped = wrapped_by_ns(jump_ns)
+        uncertainty = max(old.uncertainty_ns, self._settings.arrival_uncertainty_ns)
+        if wrapped is not None:
+            # A counter that began anew: nothing was lost but its upper half, and that is known.
+            device.base_ns += wrapped - jump_ns
+            placed_ns, uncertainty = to_timeline_ns(old, raw) - wrapped, old.uncertainty_ns
         device.record = old.model_copy(
             update={
                 "number": device.number + 1, "from_raw_ns": raw, "ref_ns": raw, "offset_ns": raw - placed_ns, "method": "arrival",
-                "uncertainty_ns": max(old.uncertainty_ns, self._settings.arrival_uncertainty_ns),
+                "uncertainty_ns": uncertainty,
             }
         )  # fmt: skip
         device.number += 1
         self._following.stepped(device.record)
+        if wrapped is not None:
+            return [device.record]
         if device.steps <= self._settings.told_steps:
             text = f"The clock of {name} jumped by {jump_ns / 1e9:.1f} s; what followed is placed as if it had not."
         else:

@@ -10,7 +10,7 @@ from contracts.messages import ALL_MEETINGS, Calibration, ClockState, MeetingPur
 from operators.broker.sink import Outgoing
 from operators.broker.source import CaughtUp
 from operators.clock.placing import ClockOutput, ClockSettings, MeetingClocks, Timed, check_believable
-from operators.ingest import Arrival, refused
+from operators.ingest import Arrival, in_words, refused
 from operators.log import say
 from operators.shard import by_shard
 from operators.store import StepStore, Stores
@@ -86,7 +86,7 @@ class Clock:
             except (ValueError, ArithmeticError, LookupError) as error:
                 # One message of one device must not end the flow, and end it again after every restart.
                 say(
-                    f"flows.perceive: {value.source} was refused: {' '.join(str(error).split())[:300]}",
+                    f"flows.perceive: {value.source} was refused: {in_words(error)[:300]}",
                     "refused",
                 )
                 out.append(refused(value, error))
@@ -105,7 +105,7 @@ class Clock:
                 out += clocks.told(body)
             except (ValueError, ArithmeticError) as error:
                 # It fits other meetings; one must not end the flow over it, again after every restart.
-                about = " ".join(str(error).split())[:300]
+                about = in_words(error)[:300]
                 say(
                     f"flows.perceive: {body.type} of {body.device} does not fit {meeting_id}: {about}",
                     "refused",
