@@ -15,6 +15,7 @@ from flows.brokers import EmbeddedBroker, free_port, guarded_command
 from flows.installation import ROOT
 from flows.process_lock import lock_state, process_id
 from operators.broker.kafka_link import BrokerLink, create_topics
+from operators.deliver.keys import KeyStore
 
 
 @pytest.fixture(scope="module")
@@ -83,6 +84,18 @@ def test_a_state_folder_that_cannot_be_written(broker: EmbeddedBroker, tmp_path:
     file.touch()
     line = refused("minutes", environment(broker, file / "state"))
     assert line.startswith(f"flows.minutes: MINUTED_STATE_DIR {file / 'state'} cannot be written")
+
+
+def test_rules_and_keys_that_cannot_be_used(broker: EmbeddedBroker, tmp_path: Path) -> None:
+    """A rule file with a mistake is told with its place; keys of another master key are not touched."""
+    file = tmp_path / "house.sal"
+    file.write_text('# ours\nassert "owned": all a in action_items: a.ovner != null\n')
+    keys = tmp_path / "keys"
+    line = refused("minutes", environment(broker, tmp_path, MINUTED_RULES=str(file), MINUTED_KEYS=str(keys)))
+    assert line.startswith(f"flows.minutes: MINUTED_RULES {file}:2:") and "owner" in line
+    KeyStore(keys, bytes(32))
+    line = refused("minutes", environment(broker, tmp_path, MINUTED_KEYS=str(keys)))
+    assert line == f"flows.minutes: MINUTED_KEYS or MINUTED_MASTER_KEY_FILE: {keys} needs the master key"
 
 
 def test_a_flow_that_runs_already_on_the_same_state(broker: EmbeddedBroker, tmp_path: Path) -> None:
