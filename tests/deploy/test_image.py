@@ -10,13 +10,14 @@ import re
 import shutil
 import subprocess
 import sys
-from importlib.metadata import packages_distributions
+from importlib.metadata import distribution, packages_distributions
 from pathlib import Path
 
 import pytest
+from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-from tests.test_frame import imported, locked
+from tests.test_frame import PROJECT, imported, locked
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCKERFILE = (ROOT / "deploy" / "Dockerfile").read_text(encoding="utf-8")
@@ -78,10 +79,28 @@ def test_what_the_image_leaves_out_is_reached_from_nowhere_in_it() -> None:
     assert {path.relative_to(ROOT).parts[0] for path in files} <= {*PARTS}
 
 
-def test_the_list_names_packages_of_the_lock_and_leaves_none_behind_for_developers_alone() -> None:
-    pins = set(locked("default.txt", "3.12"))
-    assert pins >= LEFT_OUT
-    assert {"pytest", "mypy", "ruff", "hypothesis"} <= LEFT_OUT
+def needed_by(requirements: list[str]) -> set[str]:
+    """Names of these packages and of all that they ask for, less what the image leaves out."""
+    found: set[tuple[str, frozenset[str]]] = set()
+    waiting = [Requirement(text) for text in requirements]
+    while waiting:
+        wanted = waiting.pop()
+        key = (canonicalize_name(wanted.name), frozenset(wanted.extras))
+        if key in found or key[0] in LEFT_OUT:
+            continue
+        found.add(key)
+        for asked in map(Requirement, distribution(wanted.name).requires or ()):
+            if asked.marker is None or any(asked.marker.evaluate({"extra": e}) for e in ("", *wanted.extras)):
+                waiting.append(asked)
+    return {name for name, _ in found}
+
+
+def test_the_image_has_what_the_program_asks_for_and_nothing_else() -> None:
+    pins = set(locked("default.txt", f"{sys.version_info[0]}.{sys.version_info[1]}"))
+    assert pins >= LEFT_OUT, "these are in the list and not in the lock"
+    # setuptools makes the editable install.
+    unneeded = pins - LEFT_OUT - needed_by(PROJECT["dependencies"]) - {"setuptools"}
+    assert unneeded == set(), "add these to deploy/not-in-image.txt"
     assert not any(name.startswith("torch") for name in pins)
 
 
