@@ -168,11 +168,13 @@ def read_room(folder: Path, note: Note) -> RoomFile:
         return RoomFile()
     try:
         data = json.loads(path.read_text("utf-8-sig"))
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(path, f"cannot be read: {getattr(error, 'strerror', None) or error}") from error
+    except UnicodeDecodeError as error:
+        raise InputError(path, "no JSON: it is not UTF-8 text") from error
+    except OSError as error:
+        raise InputError(path, f"cannot be read: {error.strerror}") from error
     except json.JSONDecodeError as error:
         where = f"line {error.lineno}, column {error.colno}"
-        raise InputError(path, f"no JSON: {error.msg} in {where}") from error
+        raise InputError(path, f"no JSON: it cannot be understood from {where} on") from error
     except RecursionError as error:
         raise InputError(path, "no room: its JSON is nested too deeply") from error
     if not isinstance(data, dict):
@@ -185,4 +187,5 @@ def read_room(folder: Path, note: Note) -> RoomFile:
     except ValidationError as error:
         first = error.errors(include_url=False, include_context=False, include_input=False)[0]
         where = ".".join(str(part) for part in first["loc"])
-        raise InputError(path, f"{where}: {first['msg'].removeprefix('Value error, ')}") from error
+        what = first["msg"].removeprefix("Value error, ")
+        raise InputError(path, f"{where}: {what[:1].lower()}{what[1:]}") from error

@@ -90,6 +90,8 @@ def _why(error: Exception) -> str:
         return "no JSON"
     if isinstance(error, KeyError):
         return f"no {error.args[0]}"
+    if isinstance(error, RecursionError):
+        return "nested too deeply"
     return str(error)
 
 
@@ -109,7 +111,10 @@ def _json_line(value: Any) -> TextPiece:
     if speaker is not None and not isinstance(speaker, str | int):
         raise ValueError("speaker is no text")
     name = plain(str(speaker))[:MAX_NAME_CHARS] if speaker is not None else None
-    words = tuple(_json_word(word) for word in value.get("words") or ())
+    spelled = value.get("words") or []
+    if not isinstance(spelled, list):
+        raise ValueError("words is no list")
+    words = tuple(_json_word(word) for word in spelled)
     return TextPiece(start_ns, end_ns - start_ns, name or None, " ".join(text.split()), words)
 
 
@@ -117,10 +122,14 @@ def _json_word(value: Any) -> WordPiece:
     if isinstance(value, dict):
         probability = value.get("probability")
         start, end, text = value["start_s"], value["end_s"], value["text"]
-    else:
+    elif isinstance(value, list) and len(value) == 3:
         (start, end, text), probability = value, None
+    else:
+        raise ValueError("a word is an object or [start_s, end_s, text]")
     if not isinstance(text, str) or not text.strip():
         raise ValueError("a word without text")
+    if isinstance(probability, bool) or not isinstance(probability, int | float | None):
+        raise ValueError("a word's probability is no number")
     share = None if probability is None else min(max(float(probability), 0.0), 1.0)
     start_ns, end_ns = _json_ns(start, "a word's start"), _json_ns(end, "a word's end")
     return WordPiece(start_ns, end_ns, text.strip()[:MAX_NAME_CHARS], share)

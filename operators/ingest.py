@@ -411,6 +411,12 @@ def first_problem(error: ValidationError) -> str:
     return f"{place}: {first['msg']}" if place else first["msg"]
 
 
+def in_words(error: Exception) -> str:
+    """What is wrong, in one line without the words of a library."""
+    said = first_problem(error) if isinstance(error, ValidationError) else str(error)
+    return " ".join(said.split())[:1000]
+
+
 def dead_letter(received: Received, reason: str, detail: str, meeting_id: str | None = None) -> Outgoing:
     kept = received.value[:MAX_PAYLOAD_BYTES]
     letter = DeadLetter(
@@ -430,7 +436,7 @@ def refused(arrival: Arrival, error: Exception) -> Outgoing:
     topic, _, place = arrival.source.partition("/")
     shard, _, offset = place.partition("/")
     letter = DeadLetter(
-        reason="rejected", detail=" ".join(str(error).split())[:1000], topic=topic, partition=int(shard),
+        reason="rejected", detail=in_words(error), topic=topic, partition=int(shard),
         offset=int(offset), meeting_id=arrival.meeting_id, bytes_base64=base64.b64encode(value).decode("ascii"),
         size=len(value),
     )  # fmt: skip

@@ -59,7 +59,7 @@ class MediaDecoder:
         except Exception as error:
             # Whatever hostile bytes bring about in a library is that packet's failure, not a reason to restart.
             self._streams.pop(head["stream"], None)
-            return {"error": f"cannot be decoded: {type(error).__name__}: {error}"[:300]}, []
+            return {"error": f"a decoder gave up on it ({type(error).__name__})"}, []
 
     def _sound(self, head: Head, data: bytes) -> tuple[Head, list[bytes]]:
         from operators.speech.sound_stream import SoundStream

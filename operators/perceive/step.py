@@ -28,7 +28,7 @@ from operators.broker.journal import Journal
 from operators.broker.sink import Outgoing
 from operators.broker.source import CaughtUp
 from operators.clock import ClockOutput, Timed
-from operators.ingest import refused
+from operators.ingest import in_words, refused
 from operators.log import say
 from operators.media.client import (
     DecodedPictures,
@@ -313,7 +313,7 @@ class Perceive:
         except (ValueError, ArithmeticError, LookupError) as error:
             # One message of one device must not end the flow, and end it again after every restart.
             say(
-                f"flows.perceive: {arrival.source} was refused: {' '.join(str(error).split())[:300]}",
+                f"flows.perceive: {arrival.source} was refused: {in_words(error)[:300]}",
                 "refused",
             )
             return [refused(arrival, error)]

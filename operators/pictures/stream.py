@@ -136,7 +136,7 @@ class PictureStream:
             return self._key(data, timestamp_ns) if key_frame else self._between(data, timestamp_ns)
         except (PictureError, av.error.FFmpegError) as error:
             self._gop, self._decoder, self._hot_until_ns = [], None, _NEVER_NS
-            reason = error if isinstance(error, PictureError) else error.strerror
+            reason = error if isinstance(error, PictureError) else "its data are damaged"
             raise PictureError(f"H.264 access unit cannot be decoded: {reason}") from error
 
     def full_frame(self, timestamp_ns: int) -> bytes:
@@ -150,7 +150,7 @@ class PictureStream:
                 try:
                     return self._encode(gop, timestamp_ns)
                 except av.error.FFmpegError as error:
-                    raise PictureError(f"the frame cannot be decoded: {error.strerror}") from error
+                    raise PictureError("the frame cannot be decoded") from error
         raise PictureError("the frame is no longer kept")
 
     def _key(self, data: bytes, timestamp_ns: int) -> list[FrameFeatures]:

@@ -84,7 +84,7 @@ def _decode(decoder: AudioCodecContext, packet: av.Packet[Any]) -> list[AudioFra
     try:
         return list(decoder.decode(packet))
     except av.error.FFmpegError as error:
-        raise SoundError(f"block of sound cannot be decoded: {error.strerror}") from error
+        raise SoundError("block of sound cannot be decoded: its data are damaged") from error
 
 
 def _file(data: bytes) -> tuple[NDArray[np.int16], int]:
@@ -100,7 +100,7 @@ def _file(data: bytes) -> tuple[NDArray[np.int16], int]:
                     raise SoundError(f"block of sound is longer than {MAX_BLOCK_S} s")
                 frames.append(frame)
     except (av.error.FFmpegError, IndexError) as error:
-        raise SoundError(f"block of sound cannot be decoded: {error}") from error
+        raise SoundError("block of sound cannot be decoded: the small file that it is holds no sound") from error
     return _joined(frames)
 
 

@@ -197,7 +197,7 @@ def test_the_log_of_a_meeting_goes_alone(tmp_path: Path) -> None:
         (["empty"], "empty: nothing in this folder is a sound, video, picture or transcript"),
         (["t.rttm"], "t.rttm: speaker turns need the sound they belong to beside them"),
         (["room", "a.wav"], "room: a room folder goes alone, not with other inputs"),
-        (["broken"], "room.json: no JSON: Expecting value in line 1, column 1"),
+        (["broken"], "room.json: no JSON: it cannot be understood from line 1, column 1 on"),
         (["gone"], "gone.wav: file not found, though room.json names it"),
     ],
 )
