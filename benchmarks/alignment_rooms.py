@@ -112,7 +112,7 @@ def _taken(room_signal: Signal, stream: Stream) -> npt.NDArray[np.float32]:
     block = round(BLOCK_NS * RATE_HZ / 1e9)
     at = (stream.true_ns - START_NS)[:, None] * (RATE_HZ / 1e9) + np.arange(block)[None, :]
     taken = np.interp(at.ravel(), np.arange(len(room_signal)), room_signal).reshape(at.shape)
-    return (np.round(np.clip(taken, -1.0, 1.0) * 32767.0) / 32768.0).astype(np.float32)
+    return np.asarray(np.round(np.clip(taken, -1.0, 1.0) * 32767.0) / 32768.0, np.float32)
 
 
 def _sound(

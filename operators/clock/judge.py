@@ -18,7 +18,8 @@ _DOUBT: Final = 1.5
 _FOE_SIGMAS: Final = 4.0
 """Two devices contradict each other where what both took in fits worse than this."""
 _AGREES_MS: Final = 1.0
-_AGREES_SIGMA_MS: Final = 4.0
+_AGREES_SIGMA_MS: Final = 8.0
+"""What is known less well than this takes nobody back."""
 
 
 class Judge:
@@ -125,7 +126,7 @@ class Judge:
         shift_ms = (tracked.course.zero_ns + tracked.course.shift_ns) / 1e6
         for x in (since, last_x):
             value, sigma = layout.value(layout.deviation(tracked.name, x), solution)
-            if sigma > _AGREES_SIGMA_MS or abs(value + shift_ms) > tracked.claim.bound_ms + _AGREES_MS:
+            if sigma > _AGREES_SIGMA_MS or abs(value + shift_ms) > tracked.claim.bound_ms + _AGREES_MS + sigma:
                 return []
         tracked.named, tracked.believed = False, True
         tracked.claim_shift_ns, tracked.claim_from_x = tracked.course.shift_ns, since
