@@ -24,7 +24,8 @@ from rocksdict import (
     WriteBufferManager,
 )
 
-MARKER_FORMAT: Final = 1
+MARKER_FORMAT: Final = 2
+"""Goes up when what steps keep cannot be read by an older or newer version."""
 _DATA: Final = b"d"
 _UNDO: Final = b"u"
 _UNDO_END: Final = b"v"
@@ -132,7 +133,10 @@ class StepStore:
                 exchanged or restored from an older copy).
         """
         if marker is not None and marker.get("format") != MARKER_FORMAT:
-            raise StateError(f"snapshot format {marker.get('format')}, this version reads {MARKER_FORMAT}")
+            raise StateError(
+                f"snapshot format {marker.get('format')}, this version reads {MARKER_FORMAT}: another version wrote "
+                "it; begin with empty state and recovery directories, the log holds what was decided"
+            )
         target = marker["sequence"] if marker is not None else 0
         if marker is None:
             self._family.delete_range(b"", b"\xff")

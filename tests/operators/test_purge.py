@@ -17,7 +17,7 @@ from operators.deliver.keys import KeyStore
 from operators.deliver.step import Deliver, judge
 from operators.draft import Drafting
 from operators.ingest import Ingest, IngestSettings
-from operators.store import Stores
+from operators.store import MARKER_FORMAT, Stores
 from operators.understand.engine import RuleEngine
 from operators.verify.check import Verifier
 
@@ -56,7 +56,7 @@ class Half:
         names = ("align", "understand", "deliver")
         self.kept = [self.stores.step(0, name) for name in names]
         for store in self.kept if resume else ():
-            store.roll_back({"format": 1, "shard": 0, "sequence": store.sequence})
+            store.roll_back({"format": MARKER_FORMAT, "shard": 0, "sequence": store.sequence})
         self.align.open(self.kept[0])
         self.drafting.open(self.kept[1])
         self.deliver.open(self.kept[2])
