@@ -3,13 +3,14 @@
 import datetime
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from operator import itemgetter
 from typing import Any, Final
 
 from .compiler import Held, Kept
 from .document import Document, Growing
 from .kinds import ITEM_LISTS
 from .ruleset import ActionKind, At, Rule, RuleSet, Severity
-from .terms import ELEMENT_STEPS, STEPS_PER_ENTRY, Context, Spent
+from .terms import ELEMENT_STEPS, STEPS_PER_ENTRY, Context, Run, Spent
 from .words import folded
 
 Value = str | datetime.date | None
@@ -165,7 +166,7 @@ class Checker:
             held[number] = value
             state.stamp += 1
 
-    def _whole(self, run: Any) -> tuple[Any, bool]:
+    def _whole(self, run: Run) -> tuple[Any, bool]:
         """Value of a term about the whole, and whether its steps ran out."""
         context = self._context
         context.steps, context.limit = 0, ELEMENT_STEPS + STEPS_PER_ENTRY * self.document.size
@@ -262,10 +263,15 @@ class Checker:
         assert isinstance(state, _LoopState)
         if not any(part.marks for part in state.parts) or not self.applies(rule):
             return
-        failing = self.failing(rule)
-        for key in sorted(failing):
-            part = next(part for part in state.parts if key in part.marks)
-            found.append(self._violation(rule, key, part.growing.entries[key], failing[key]))
+        decisive = _DECISIVE[self._kind(rule.unit)]
+        failing = [
+            (key, mark is not _SPENT, part.growing.entries[key])
+            for part in state.parts
+            for key, mark in part.marks.items()
+            if mark is decisive or mark is _SPENT
+        ]
+        failing.sort(key=itemgetter(0))
+        found += [self._violation(rule, key, item, judged) for key, judged, item in failing]
 
     def _judge_whole(self, rule: Rule, found: list[Violation]) -> None:
         version = self.document.version
@@ -288,15 +294,21 @@ class Checker:
     def _violation(self, rule: Rule, key: str, item: Any, judged: bool) -> Violation:
         if not judged:
             return Violation(rule.name, rule.severity, key, "review", _TOO_MUCH, judged=False)
-        repairs: list[tuple[str, Value]] = []
-        if rule.repairs:
-            self._context.frame[1] = item
-            for repair in rule.repairs:
-                self._context.frame[1] = item
-                value, spent = self._whole(repair.value)
-                if not spent:
-                    repairs.append((repair.field, value))
+        repairs = [
+            (repair.field, value)
+            for repair in rule.repairs
+            if (value := self._of_item(repair.value, item)) is not _SPENT
+        ]
         return Violation(rule.name, rule.severity, key, rule.action, _shown(rule, item), tuple(repairs))
+
+    def _of_item(self, run: Run, item: Any) -> Any:
+        """Value of a term about one item."""
+        context = self._context
+        context.steps, context.limit, context.frame[1] = 0, ELEMENT_STEPS, item
+        try:
+            return run(context.frame)
+        except Spent:
+            return _SPENT
 
 
 _TOO_MUCH: Final = "could not be judged: there is too much to look through"
@@ -339,8 +351,11 @@ def _value_of(kind: str, state: _LoopState) -> bool | int | None:
 
 def _shown(rule: Rule, item: Any) -> str:
     """What of the item the rule looked at."""
-    values = [f"{name} {_short(getattr(item, name))}" for name in rule.fields if name != "evidence"]
-    return f"does not hold for {_short(item.text)}" + (f" ({', '.join(values)})" if values else "")
+    told = f"does not hold for {_short(item.text)}"
+    values = [
+        f"{name} {_short(getattr(item, name))}" for name in rule.fields if name not in ("evidence", "text")
+    ]
+    return f"{told} ({', '.join(values)})" if values else told
 
 
 def _short(value: Any) -> str:

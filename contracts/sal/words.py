@@ -105,7 +105,8 @@ def skeleton(text: str) -> str:
         return folded(text)
     apart = unicodedata.normalize("NFKD", _shown(text).translate(_LOOK_ALIKES))
     bare = "".join(ch for ch in apart if unicodedata.category(ch) != "Mn").translate(_LOOK_ALIKES)
-    return " ".join(unicodedata.normalize("NFKC", bare.casefold()).split())
+    low = unicodedata.normalize("NFKC", bare.casefold().translate(_LOOK_ALIKES))
+    return " ".join(low.split())
 
 
 @lru_cache(maxsize=32_768)

@@ -273,3 +273,20 @@ def test_words_in_any_inflection() -> None:
     assert mentions(["the launch", "of budgets"], "Budget for the launch event 2026") is True
     assert mentions(["the room"], "Budget for the launch") is False
     assert contains("Why?", "?") and not contains("Why.", "?") and phrase("") == "  "
+
+
+def test_folding_a_name_twice_changes_nothing() -> None:
+    for code in (*range(0x20, 0x250), *range(0x370, 0x600), *range(0x1E00, 0x2200), *range(0xFB00, 0xFB50)):
+        sign = chr(code)
+        assert folded(folded(sign)) == folded(sign) and skeleton(skeleton(sign)) == skeleton(sign), hex(code)
+
+
+def test_distinct_texts_come_and_go() -> None:
+    rules = load_rules('assert "d": distinct(i in items: i.text)')
+    document = minutes(action("Go.", item_id="a1"), action("go.", item_id="a2"), action("GO.", item_id="a3"))
+    checker = Checker(rules, document)
+    told = [bool(checker.check("revision"))]
+    for item_id, text in (("a1", "Stay."), ("a2", "stay"), ("a3", "Stay."), ("a3", "Run."), ("a1", "Stay")):
+        document.put("action_items", action(text, item_id=item_id))
+        told.append(bool(checker.check("revision")))
+    assert told == [True, True, False, True, False, True]
