@@ -126,7 +126,10 @@ class Judge:
         shift_ms = (tracked.course.zero_ns + tracked.course.shift_ns) / 1e6
         for x in (since, last_x):
             value, sigma = layout.value(layout.deviation(tracked.name, x), solution)
-            if sigma > _AGREES_SIGMA_MS or abs(value + shift_ms) > tracked.claim.bound_ms + _AGREES_MS + sigma:
+            if (
+                sigma > _AGREES_SIGMA_MS
+                or abs(value + shift_ms) > tracked.claim.bound_ms + _AGREES_MS + sigma
+            ):
                 return []
         tracked.named, tracked.believed = False, True
         tracked.claim_shift_ns, tracked.claim_from_x = tracked.course.shift_ns, since

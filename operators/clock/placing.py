@@ -1,5 +1,6 @@
 """Which clock record places a device: from the kind of its stamps, its stored calibration or its anchor."""
 
+import datetime
 from dataclasses import dataclass, field, replace
 from typing import Final, Literal
 
@@ -49,7 +50,9 @@ class ClockSettings:
     drift_ppb: float = 5_000.0
     """By how much the skew of a clock that runs free may have changed since it was measured."""
     age_ns_per_day: int = 100_000
-    """By how much a stored offset grows unsure; what of it is measured again by the room does not matter."""
+    """By how much a stored offset grows unsure."""
+    old_days: int = 180
+    """From this age on people are told how old a stored measurement is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,7 +181,7 @@ class MeetingClocks:
         if device is None:
             device = self._devices[body.device_id] = self._first(body, arrival)
             self._following.told(device.record, self._drift_ms(device.record))
-            out = [device.record, *self._doubt(device.record)]
+            out = [device.record, *self._doubt(device.record), *self._calibration_doubt(body.device_id)]
         else:
             course = self._course(device, body, stream, arrival)
             if course is not None:
@@ -243,11 +246,31 @@ class MeetingClocks:
                 calibration.ref_ns or raw,
             )
             if not by_arrival:
-                method, uncertainty = "stored", calibration.uncertainty_ns
+                aged_ns = max(0, self._age_days(calibration) or 0) * s.age_ns_per_day
+                method, uncertainty = "stored", calibration.uncertainty_ns + aged_ns
         return ClockRecord(
             meeting_id=self._meeting_id, device=name, number=0, from_raw_ns=-(2**63), ref_ns=ref, offset_ns=offset,
             skew_ppb=skew, uncertainty_ns=uncertainty, method=method,
         )  # fmt: skip
+
+    def _age_days(self, calibration: Calibration) -> int | None:
+        """Days from a measurement to the meeting, None where either is not known."""
+        if calibration.measured is None or self._start_ns is None:
+            return None
+        held = datetime.datetime.fromtimestamp(self._start_ns // _NS_PER_S, datetime.UTC).date()
+        return (held - calibration.measured).days
+
+    def _calibration_doubt(self, name: str) -> list[NoticeRecord]:
+        """What people should know of a stored measurement before they rest on it."""
+        calibration = self._calibrations.get(name)
+        age = None if calibration is None else self._age_days(calibration)
+        if age is None or 0 <= age <= self._settings.old_days:
+            return []
+        if age > 0:
+            text = f"The calibration of {name} is {age} days old; its uncertainty has grown."
+        else:
+            text = f"The calibration of {name} is newer than the meeting; it may not hold for it."
+        return [NoticeRecord(meeting_id=self._meeting_id, code="clock_calibration", text=text)]
 
     def _again(self, device: _Device) -> list[ClockOutput]:
         """The device's clock once more by what is known now, for all of its records since its last step."""
@@ -262,7 +285,7 @@ class MeetingClocks:
             return []
         device.record, device.number = new, device.number + 1
         self._following.told(new, self._drift_ms(new))
-        return [new]
+        return [new, *self._calibration_doubt(old.device)]
 
     def _course(self, device: _Device, body: _DeviceBody, stream: str, arrival: Arrival) -> int | None:
         """Timeline time at which this message belongs by the stream's course, where its stamp has left it."""

@@ -1,5 +1,6 @@
 """The clock step as lists of arrivals: by which clock record each device is placed, and what is said of it."""
 
+import datetime
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -201,6 +202,31 @@ def test_what_is_said_in_the_meeting_stands_against_what_is_said_for_all(order: 
     both = [calibration(5 * MS, ALL_MEETINGS), calibration(7 * MS)]
     found = told([STARTED, *(both[::-1] if order else both), arrival(sound(TAI))])
     assert found.placed == [TAI - 7 * MS]
+
+
+@pytest.mark.parametrize(
+    ("days", "grown_ns", "notice"),
+    [(0, 0, []), (30, 3 * MS, []), (400, 40 * MS, ["clock_calibration"]), (-5, 0, ["clock_calibration"])],
+)
+def test_a_calibration_grows_unsure_with_its_age(days: int, grown_ns: int, notice: list[str]) -> None:
+    held = datetime.datetime.fromtimestamp(TAI // S, datetime.UTC).date()
+    stored = arrival(
+        Calibration(
+            meeting_id="m", device="mic", offset_ns=MS, uncertainty_ns=300_000, measured=held - datetime.timedelta(days),
+        )
+    )  # fmt: skip
+    before = told([STARTED, stored, arrival(sound(TAI))])
+    assert (before.records[0].uncertainty_ns, before.notices) == (300_000 + grown_ns, notice)
+    middle = told([STARTED, arrival(sound(TAI)), stored])
+    assert (middle.records[1].uncertainty_ns, middle.notices) == (300_000 + grown_ns, notice)
+
+
+def test_a_counter_of_32_bits_begins_anew_without_a_step() -> None:
+    turn = 2**32 * S // 90_000
+    stamps = [t - (turn if n >= 5 else 0) for n, t in enumerate(truth(10))]
+    found = told([STARTED, *stream(stamps)])
+    assert (found.placed, found.notices) == (truth(10), [])
+    assert found.records[1].uncertainty_ns == found.records[0].uncertainty_ns
 
 
 def test_calibrations_of_other_devices_change_nothing() -> None:
