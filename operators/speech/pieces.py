@@ -81,13 +81,18 @@ class Pieces:
                 case Closed():
                     self._closed(track, step)
                 case Dropped():
-                    self._drop(self._open_piece(track), "too short")
+                    piece = self._open_piece(track)
+                    piece.closed = True
+                    self._drop(piece, "too short")
                     track.piece_id = None
 
     def forget(self, horizon_ns: int) -> None:
-        """Let go of decided pieces that ended before this timeline time."""
+        """Let go of decided pieces that ended before this timeline time.
+
+        A piece may be decided (as another microphone's echo) while its own microphone still adds to it.
+        """
         for piece in list(self._pieces.values()):
-            if piece.done and self._span(piece)[1] < horizon_ns:
+            if piece.done and piece.closed and self._span(piece)[1] < horizon_ns:
                 del self._pieces[piece.piece_id]
 
     def dump(self) -> list[Any]:

@@ -1,0 +1,47 @@
+"""The book of pieces: what is decided while a microphone still adds to it stays until it is closed."""
+
+import numpy as np
+
+from models.speech_recogniser import Recognition
+from models.voice_activity import FRAME_SAMPLES
+from operators.speech.endpointing import Closed, Dropped, EndpointSettings, Opened, Proposed, Step
+from operators.speech.pieces import Pieces
+from operators.speech.stream import FRAME_NS, Frame, SoundStream, StreamName
+from operators.speech.track import Track
+
+LONG_AFTER_NS = 2**62
+
+
+def frames(first: int, count: int, margin_db: float) -> list[Frame]:
+    pcm = np.zeros(FRAME_SAMPLES, np.int16)
+    return [
+        Frame(n * FRAME_SAMPLES, n * FRAME_NS, pcm, 0.9, -30.0, margin_db, voiced=True)
+        for n in range(first, first + count)
+    ]
+
+
+def track(device: str) -> Track:
+    return Track(SoundStream(StreamName(device, 0, 1), device, 16_000), EndpointSettings())
+
+
+def closed(said: list[Frame]) -> Closed:
+    return Closed(said, said[0], said[-1])
+
+
+def test_an_echo_that_goes_on_when_another_clock_runs_far_ahead() -> None:
+    for end in (Dropped(), closed(frames(0, 20, -9.0))):
+        pieces = Pieces(partials=False)
+        own, echo = track("own"), track("echo")
+        weak, strong = frames(0, 10, -9.0), frames(0, 10, 9.0)
+        opening: list[tuple[Track, list[Step]]] = [
+            (echo, [Opened(weak[:1]), Proposed(weak)]), (own, [Opened(strong[:1]), Proposed(strong)]),
+        ]  # fmt: skip
+        for each, steps in opening:
+            pieces.follow(each, steps)
+        for asked in pieces.take():
+            pieces.result(asked.piece_id, 1, Recognition("We meet at the bakery on Monday."))  # type: ignore[union-attr]
+        pieces.forget(LONG_AFTER_NS)
+        pieces.follow(echo, [end])
+        pieces.follow(own, [closed(strong)])
+        pieces.forget(LONG_AFTER_NS)
+        assert pieces.dump() == []
