@@ -14,6 +14,7 @@ import pytest
 from deploy.supervisor import LOG_BYTES, keep_short
 from flows.brokers import EMBEDDED_SHARDS, EmbeddedBroker
 from flows.healthy import health, process_started
+from flows.standing_broker import broker_info
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -53,7 +54,8 @@ def eventually(condition: Callable[[], bool]) -> bool:
 def installed(tmp_path: Path, embedded_broker: EmbeddedBroker, topic_prefix: str) -> Iterator[Installed]:
     made = Installed(tmp_path, embedded_broker.bootstrap, topic_prefix)
     yield made
-    made.script("stop")
+    if (tmp_path / "supervisor.json").exists():
+        made.script("stop")
 
 
 def test_a_flow_that_dies_comes_back_and_stop_leaves_nothing(installed: Installed) -> None:
@@ -73,12 +75,31 @@ def test_a_flow_that_dies_comes_back_and_stop_leaves_nothing(installed: Installe
     assert not (installed.folder / "supervisor.json").exists()
 
 
-def test_flows_end_with_a_supervisor_that_is_killed(installed: Installed) -> None:
-    assert installed.script("start").returncode == 0
-    flows = [installed.process("minutes"), installed.process("perceive")]
-    os.kill(json.loads((installed.folder / "supervisor.json").read_text())["pid"], signal.SIGKILL)
-    assert eventually(lambda: not any(process_started(pid) for pid in flows))
-    assert installed.script("stop").stdout.startswith("stopped")
+@pytest.mark.kafka
+def test_its_own_broker_comes_back_where_it_was_and_nothing_outlives_stop(
+    tmp_path: Path, kafka_parts: None, topic_prefix: str
+) -> None:
+    del kafka_parts
+    installed = Installed(tmp_path, "", topic_prefix)
+    for name in ("MINUTED_BOOTSTRAP_SERVERS", "MINUTED_FETCH_WAIT_MAX_MS"):
+        del installed.environment[name]
+    try:
+        up = installed.script("start")
+        assert up.returncode == 0, up.stderr
+        before = broker_info(tmp_path)
+        assert before is not None and f"MINUTED_BOOTSTRAP_SERVERS={before.bootstrap}" in up.stdout
+        os.kill(before.pid, signal.SIGKILL)
+        assert eventually(lambda: (now := broker_info(tmp_path)) is not None and now.pid != before.pid)
+        after = broker_info(tmp_path)
+        assert after is not None and after.bootstrap == before.bootstrap
+        # A supervisor that is killed takes its flows along; its broker keeps its data, and stays for `stop`.
+        flows = [installed.process("minutes"), installed.process("perceive")]
+        os.kill(json.loads((tmp_path / "supervisor.json").read_text())["pid"], signal.SIGKILL)
+        assert eventually(lambda: not any(process_started(pid) for pid in flows))
+        assert process_started(after.pid)
+    finally:
+        stopped = installed.script("stop")
+    assert stopped.stdout.startswith("stopped") and not process_started(after.pid)
 
 
 @pytest.mark.parametrize(
