@@ -11,15 +11,14 @@ import argparse
 import os
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from typing import Any, Final
+from functools import partial
+from typing import Any
 
 import numpy as np
 
 from . import report
 from .alignment_play import PAIRS, Played, play_room
-from .alignment_rooms import SETTINGS
-
-_LIMIT_MS: Final = {"calibrated": 8.0, "flash": 8.0, "blind": 45.0}
+from .alignment_rooms import LENGTH_S, SETTINGS
 
 
 def ranked(values: Sequence[float]) -> dict[str, float | int]:
@@ -72,7 +71,7 @@ def figures(played: Sequence[Played]) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def measure(rooms: int, seed: int, workers: int | None = None) -> dict[str, Any]:
+def measure(rooms: int, seed: int, workers: int | None = None, length_s: float = LENGTH_S) -> dict[str, Any]:
     """Play the rooms and report."""
     seeds = [seed * 100_003 + n for n in range(rooms)]
     count = workers or len(os.sched_getaffinity(0))
@@ -80,7 +79,7 @@ def measure(rooms: int, seed: int, workers: int | None = None) -> dict[str, Any]
     # One thread of linear algebra each: the cores are busy with rooms.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     with ProcessPoolExecutor(count) as pool:
-        for number, found in enumerate(pool.map(play_room, seeds), 1):
+        for number, found in enumerate(pool.map(partial(play_room, length_s=length_s), seeds), 1):
             played += found
             report.progress(f"alignment: room {number} of {rooms}")
     return figures(played)

@@ -21,7 +21,19 @@ import soundfile
 
 from flows.installation import Installation
 
-from . import coldstart, fuzz, ingest, latency, memory, minutes, rules, slides, telemetry, throughput
+from . import (
+    alignment,
+    coldstart,
+    fuzz,
+    ingest,
+    latency,
+    memory,
+    minutes,
+    rules,
+    slides,
+    telemetry,
+    throughput,
+)
 from .report import progress
 from .rooms import SAMPLE, Played, invented_talk, sound_room, transcript_room
 
@@ -41,6 +53,11 @@ KEYS: Final[Mapping[str, Mapping[str, Sequence[str]]]] = {
     },
     "latency of words": {"bare_loop_ms": RANKS, "ratio_to_bare_loop": (), "final_text_ms": RANKS, "item_ms": RANKS},
     "throughput": {"utterances_per_s": (), "event_ms": RANKS, "steady_per_s": ()},
+    "alignment": {
+        **dict.fromkeys(("calibrated", "flash", "blind"), ("sound_sound", "sound_video", "sound_slide")),
+        "faulty_named": ("share", "false_share"), "bound_coverage": (), "bound_median_ms": (), "settle_s": (),
+        "packets_per_s_core": (),
+    },
     "coldstart": {"first_packet_s": ("p50", "max", "n"), "import_s": ()},
     "memory": {"rss_mb_start": (), "rss_mb_end": (), "rss_mb_max": (), "slope_mb_per_hour": ()},
     "slides": {
@@ -151,6 +168,7 @@ def _checks(scratch: Path, installation: Installation) -> dict[str, Callable[[],
             installation, hours=0.05, per_s=30.0, sound_minutes=0.0, speed=1.0, seed=0
         ),
         "minutes": lambda: _minutes(scratch / "minutes"),
+        "alignment": lambda: alignment.measure(rooms=1, seed=0, workers=1, length_s=30.0),
         "coldstart": lambda: coldstart.run(repeat=1),
         "slides": lambda: slides.run([_two_slides(scratch / "slides")], idle_s=2, seed=0),
         "telemetry": lambda: telemetry.run(seconds=2, utterances=5, meetings=2, rounds=1),
