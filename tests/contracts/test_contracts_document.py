@@ -102,12 +102,20 @@ def test_wheel_works_without_the_checkout(tmp_path: Path) -> None:
     with zipfile.ZipFile(wheel) as archive:
         archive.extractall(tmp_path / "site")
     site = tmp_path / "site"
-    for name in ("py.typed", "asyncapi.yaml", "schema/ocr.json", "golden/packets/audio_pcm.bin"):
+    for name in (
+        "py.typed",
+        "asyncapi.yaml",
+        "schema/ocr.json",
+        "golden/packets/audio_pcm.bin",
+        "rules/default.sal",
+    ):
         assert (site / "minuted_contracts" / name).exists()
     code = f"""
 import sys
 sys.path.insert(0, {str(site)!r})
-from minuted_contracts import consumer, headers, messages, minutes, packet, timeline, topics
+from minuted_contracts import consumer, headers, messages, minutes, packet, sal, timeline, topics
+rules = open({str(site / "minuted_contracts/rules/default.sal")!r}, encoding="utf-8").read()
+assert sal.load_rules(rules, "default").rules
 data = open({str(site / "minuted_contracts/golden/packets/audio_pcm.bin")!r}, "rb").read()
 assert packet.encode(packet.decode(data)) == data
 event = open({str(site / "minuted_contracts/golden/messages/summary.json")!r}, "rb").read()
