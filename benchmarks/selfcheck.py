@@ -20,6 +20,7 @@ import numpy as np
 import soundfile
 
 from flows.installation import Installation
+from models.verifier.examples import read_scripts
 
 from . import (
     alignment,
@@ -58,6 +59,11 @@ KEYS: Final[Mapping[str, Mapping[str, Sequence[str]]]] = {
         "faulty_named": ("share", "false_share"), "bound_coverage": (), "bound_median_ms": (), "settle_s": (),
         "packets_per_s_core": (),
     },
+    "speech": {
+        "wer_ratio": ("mid", "low", "high"), "wer": ("pooled", "by_kind"), "real_time_factor": (), "invented_words": (),
+        "nonspeech_minutes": (), "name_recall": ("with_hotwords", "without"),
+        "speaker_accuracy": ("seats", "pair", "mix"),
+    },
     "coldstart": {"first_packet_s": ("p50", "max", "n"), "import_s": ()},
     "memory": {"rss_mb_start": (), "rss_mb_end": (), "rss_mb_max": (), "slope_mb_per_hour": ()},
     "slides": {
@@ -77,6 +83,12 @@ KEYS: Final[Mapping[str, Mapping[str, Sequence[str]]]] = {
     },
     "rules": {
         "checks_per_s": ("sal", "python"), "times_python": (), "change_us": ("10", "100"), "load_ms": ("1", "10"),
+    },
+    "compliance": {
+        "revisions": (), "distinct_items": (), "holding": ("before", "after", "lower95_one_sided"),
+        "gold_items": ("pass", "fallback", "withheld"), "item_f1": ("before", "after"), "corruptions": (),
+        "escaped": ("seen", "unseen"), "clean_items_fallback": (), "review_per_meeting_hour": (), "guard_ms": RANKS,
+        "checks_per_s_core": (),
     },
     "minutes": {"meetings": (), "utterances": (), "utterances_per_s": (), "seed": ()},
 }  # fmt: skip
@@ -106,6 +118,11 @@ def _short_sound(folder: Path) -> Played:
     truth["utterances"] = [u for u in truth["utterances"] if u["end_s"] < _SOUND_S - 0.5]
     (folder / "truth.json").write_text(json.dumps(truth), encoding="utf-8")
     return sound_room(folder)
+
+
+def _two_scripts() -> list[dict[str, Any]]:
+    read = read_scripts([compliance.SCRIPTS], frozenset({"train", "test"}))
+    return [next(s for s in read if s["split"] == split) for split in ("train", "test")]
 
 
 def _minutes(folder: Path) -> dict[str, Any]:
@@ -155,6 +172,12 @@ def _fuzzed() -> dict[str, Any]:
     return figures
 
 
+def _speech(sound: Played, scratch: Path) -> dict[str, Any]:
+    """``benchmarks.speech`` on the short sound room."""
+    clips = speech.mixed_clips([sound.path], scratch)
+    return speech.measure(clips, [sound.path], noise_minutes=0.1, seed=0, scratch=scratch)
+
+
 def _checks(scratch: Path, installation: Installation) -> dict[str, Callable[[], Mapping[str, Any]]]:
     words = transcript_room(scratch / "words", invented_talk(2, 3), {})
     sound = _short_sound(scratch / "sound-room")
@@ -174,6 +197,7 @@ def _checks(scratch: Path, installation: Installation) -> dict[str, Callable[[],
         "telemetry": lambda: telemetry.run(seconds=2, utterances=5, meetings=2, rounds=1),
         "ingest": lambda: ingest.run(seconds=2, meetings=2, seed=0),
         "fuzz": _fuzzed,
+        "compliance": lambda: compliance.measure(_two_scripts(), 60, 0, 1),
         "rules": lambda: rules.measure(0, items=20, repeat=1, sizes=(10, 100), counts=(1, 10)),
     }
 

@@ -43,6 +43,21 @@ def script_of(meeting: dict[str, Any], utterances: list[dict[str, Any]]) -> dict
     }  # fmt: skip
 
 
+def read_research(meetings: Path, utterances: Path) -> list[dict[str, Any]]:
+    """All meetings of a file as scripts.
+
+    Raises:
+        OSError, ValueError, KeyError: a file cannot be read or is of another form.
+    """
+    said: dict[str, list[dict[str, Any]]] = collections.defaultdict(list)
+    with gzip.open(utterances, "rt", encoding="utf-8") as lines:
+        for line in lines:
+            utterance = json.loads(line)
+            said[utterance["meeting"]].append(utterance)
+    told = [json.loads(line) for line in meetings.read_text(encoding="utf-8").splitlines() if line.strip()]
+    return [script_of(meeting, said[meeting["meeting"]]) for meeting in told]
+
+
 def main(arguments: list[str] | None = None) -> int:
     """Command line."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
@@ -50,18 +65,10 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--utterances", type=Path, required=True)
     parser.add_argument("--out", type=Path, required=True)
     given = parser.parse_args(arguments)
-    said: dict[str, list[dict[str, Any]]] = collections.defaultdict(list)
-    with gzip.open(given.utterances, "rt", encoding="utf-8") as lines:
-        for line in lines:
-            utterance = json.loads(line)
-            said[utterance["meeting"]].append(utterance)
     given.out.mkdir(parents=True, exist_ok=True)
-    with given.meetings.open(encoding="utf-8") as lines:
-        for line in lines:
-            meeting = json.loads(line)
-            script = script_of(meeting, said[meeting["meeting"]])
-            path = given.out / f"{meeting['meeting']}.json"
-            path.write_text(json.dumps(script, ensure_ascii=False), encoding="utf-8")
+    for script in read_research(given.meetings, given.utterances):
+        path = given.out / f"{script['meeting']}.json"
+        path.write_text(json.dumps(script, ensure_ascii=False), encoding="utf-8")
     return 0
 
 
