@@ -25,6 +25,7 @@ from models.verifier.examples import read_scripts
 from . import (
     alignment,
     coldstart,
+    compliance,
     fuzz,
     ingest,
     latency,
