@@ -33,6 +33,7 @@ from . import (
     minutes,
     rules,
     slides,
+    speech,
     telemetry,
     throughput,
 )

@@ -42,11 +42,12 @@ PHANTOM_PHRASES = frozenset(
 
 @dataclass(frozen=True)
 class Degenerate:
-    """Limits beyond which a text is taken for a loop."""
+    """Limits beyond which a text is taken for a loop. `said_again`: so many words in a row, verbatim, twice in a piece."""
 
     compression_ratio: float = 2.4
     words_per_s: float = 6.5
     repeats: int = 4
+    said_again: int = 8
 
 
 @dataclass(frozen=True)
@@ -84,7 +85,17 @@ def degenerate(text: str, duration_s: float) -> bool:
         return True
     if len(words) > 3 + LIMITS.words_per_s * duration_s:
         return True
-    return _longest_run(words) >= LIMITS.repeats
+    return _longest_run(words) >= LIMITS.repeats or _said_again(words, LIMITS.said_again)
+
+
+def _said_again(words: list[str], size: int) -> bool:
+    """Whether a stretch of words stands in a text twice. People start over, but hardly verbatim for so long."""
+    seen: dict[tuple[str, ...], int] = {}
+    for start in range(len(words) - size + 1):
+        before = seen.setdefault(tuple(words[start : start + size]), start)
+        if start - before >= size and len(set(words[start : start + size])) > size // 2:
+            return True
+    return False
 
 
 def _longest_run(words: list[str]) -> int:
