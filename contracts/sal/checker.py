@@ -3,7 +3,6 @@
 import datetime
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from operator import itemgetter
 from typing import Any, Final
 
 from .compiler import Held, Kept
@@ -68,6 +67,15 @@ class _LoopState:
     twice: int = 0
 
 
+@dataclass(slots=True)
+class _Told:
+    """What was told of a rule about items, and at which state of its loop."""
+
+    stamp: int
+    by_item: dict[str, tuple[Any, bool, Violation]]
+    violations: list[Violation]
+
+
 class Checker:
     """Holds a document against rules. Nothing of it needs to be saved: a new one gives the same answers.
 
@@ -84,6 +92,7 @@ class Checker:
             else _LoopState(tuple(_Part(document.lists[n]) for n in unit.lists))
             for unit in rules.units
         ]
+        self._told: dict[int, _Told] = {}
         self._known: dict[int, tuple[tuple[int, ...], bool | None, bool]] = {}
         self._active = {
             stage: tuple(rule for rule in rules.rules if rule.at in _STAGES[stage]) for stage in _STAGES
@@ -263,15 +272,26 @@ class Checker:
         assert isinstance(state, _LoopState)
         if not any(part.marks for part in state.parts) or not self.applies(rule):
             return
+        told = self._told.get(rule.number)
+        if told is None or told.stamp != state.stamp or not rule.steady:
+            known = told.by_item if told is not None and rule.steady else {}
+            told = self._told[rule.number] = self._tell(rule, state, known)
+        found += told.violations
+
+    def _tell(self, rule: Rule, state: _LoopState, known: Mapping[str, tuple[Any, bool, Violation]]) -> _Told:
+        """What a rule about items refuses, in order of the ids; what is known of the same item is told again."""
         decisive = _DECISIVE[self._kind(rule.unit)]
-        failing = [
-            (key, mark is not _SPENT, part.growing.entries[key])
-            for part in state.parts
-            for key, mark in part.marks.items()
-            if mark is decisive or mark is _SPENT
-        ]
-        failing.sort(key=itemgetter(0))
-        found += [self._violation(rule, key, item, judged) for key, judged, item in failing]
+        by_item: dict[str, tuple[Any, bool, Violation]] = {}
+        for part in state.parts:
+            for key, mark in part.marks.items():
+                if mark is not decisive and mark is not _SPENT:
+                    continue
+                item, judged = part.growing.entries[key], mark is not _SPENT
+                before = known.get(key)
+                if before is None or before[0] is not item or before[1] is not judged:
+                    before = (item, judged, self._violation(rule, key, item, judged))
+                by_item[key] = before
+        return _Told(state.stamp, by_item, [by_item[key][2] for key in sorted(by_item)])
 
     def _judge_whole(self, rule: Rule, found: list[Violation]) -> None:
         version = self.document.version

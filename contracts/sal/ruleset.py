@@ -40,6 +40,7 @@ class Rule:
         needs: parts of the document that it reads.
         units: held values and loops to be brought up to date before.
         fields: fields of the item that it looks at, for explanations.
+        steady: whether the values of its repairs depend on the item alone.
     """
 
     number: int
@@ -57,6 +58,7 @@ class Rule:
     needs: frozenset[str]
     units: tuple[int, ...]
     fields: tuple[str, ...]
+    steady: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,7 +162,7 @@ def _compiled(parsed: tree.Rule, compiler: Compiler, number: int) -> Rule:
     return Rule(
         number, parsed.name.strip(), parsed.line, parsed.text, _stage_of(clauses.get("at"), needs, item_lists, parsed),
         _severity_of(clauses.get("severity")), action, repairs, item_lists, unit, body.run, when, needs,
-        compiler.used(), _fields_read(parsed.body),
+        compiler.used(), _fields_read(parsed.body), not repair_needs,
     )  # fmt: skip
 
 
