@@ -10,7 +10,7 @@ import os
 import threading
 import unicodedata
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.resources import files
 from itertools import pairwise
 from pathlib import Path
@@ -90,16 +90,70 @@ class SlideReader:
         height, width = image_bgr.shape[:2]
         if min(height, width) < 16:
             return ()
+        found = self._found(image_bgr)
+        if _doubtful(found):
+            # A captured screen may stand on its head; a true slide is never read as badly as that.
+            turned = self._found(np.ascontiguousarray(image_bgr[::-1, ::-1]))
+            if _sureness(turned) > _sureness(found):
+                return tuple(replace(line, box=_turned(line.box)) for line in self._ordered(turned))
+        return self._ordered(found)
+
+    def _found(self, image_bgr: NDArray[np.uint8]) -> list[TextLine]:
+        """Everything that may be a line, sure or not."""
+        height, width = image_bgr.shape[:2]
         result: Any = self._engine(image_bgr)
         if result.boxes is None or result.txts is None or result.scores is None:
-            return ()
+            return []
         lines = []
         for corners, text, score in zip(result.boxes, result.txts, result.scores, strict=True):
             cleaned = clean_text(str(text))
-            if cleaned and float(score) >= self._settings.min_confidence:
-                box = _box(np.asarray(corners), width, height)
-                lines.append(TextLine(cleaned, box, round(float(score), 4)))
-        return reading_order(lines)
+            if cleaned:
+                lines.append(
+                    TextLine(cleaned, _box(np.asarray(corners), width, height), round(float(score), 4))
+                )
+        return lines
+
+    def _ordered(self, found: Sequence[TextLine]) -> tuple[TextLine, ...]:
+        """The sure lines as a person reads them."""
+        lines = [line for line in found if line.confidence >= self._settings.min_confidence]
+        if not _on_its_side(lines):
+            return reading_order(lines)
+        upright = {_upright(line.box): line for line in lines}
+        return tuple(
+            upright[line.box]
+            for line in reading_order([replace(line, box=box) for box, line in upright.items()])
+        )
+
+
+DOUBT = 0.75
+"""Mean confidence, by characters, below which a picture may stand on its head."""
+
+
+def _sureness(lines: Sequence[TextLine]) -> float:
+    characters = sum(len(line.text) for line in lines)
+    return sum(line.confidence * len(line.text) for line in lines) / characters if characters else 0.0
+
+
+def _doubtful(lines: Sequence[TextLine]) -> bool:
+    return len(lines) >= 2 and _sureness(lines) < DOUBT
+
+
+def _on_its_side(lines: Sequence[TextLine]) -> bool:
+    """Whether most text runs from top to bottom: the recogniser turns such lines, their order is to be turned too."""
+    tall = sum(
+        len(line.text) for line in lines if line.box[3] - line.box[1] > 2 * (line.box[2] - line.box[0])
+    )
+    return tall > sum(len(line.text) for line in lines) / 2
+
+
+def _turned(box: Box) -> Box:
+    """A box in the picture turned by half."""
+    return (1 - box[2], 1 - box[3], 1 - box[0], 1 - box[1])
+
+
+def _upright(box: Box) -> Box:
+    """A box in the picture turned by a quarter, counter-clockwise, so that its text lies level."""
+    return (box[1], 1 - box[2], box[3], 1 - box[0])
 
 
 def run_niced(settings: SlideReaderSettings) -> None:

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import av
+import cv2
 import numpy as np
 import pytest
 from numpy.typing import NDArray
@@ -24,6 +25,7 @@ from models.slide_reader import (
     run_niced,
 )
 from models.speech_recogniser import ModelError
+from tests.operators.slide_scenes import Pixels, page, photograph
 
 SAMPLE = Path(__file__).resolve().parents[2] / "devices" / "sample"
 
@@ -172,3 +174,31 @@ def test_the_reading_thread_never_gets_more_priority_than_the_flow_was_given(bef
     reading.start()
     reading.join()
     assert found[0] >= after
+
+
+# Captures as they come
+
+SAID = ("Errors fixed last week: 9", "Errors still open: 3", "Import of old files works")
+
+
+def captured(how: str) -> Pixels:
+    if how == "dark, small print":
+        return page("Where we stand", SAID, dark=True, height_px=9)
+    if how == "photograph behind":
+        return page("Where we stand", SAID, dark=True, background=photograph(3))
+    picture = page("Where we stand", SAID)
+    if how == "blurred and askew":
+        turn = cv2.getRotationMatrix2D((640, 360), 5, 0.9)
+        askew = cv2.warpAffine(picture, turn, (1280, 720), borderValue=(60, 60, 60))
+        return np.asarray(cv2.GaussianBlur(askew, (0, 0), 3.0), np.uint8)
+    turns = {"on its left side": 1, "on its head": 2, "on its right side": 3}[how]
+    return np.ascontiguousarray(np.rot90(picture, turns))
+
+
+@pytest.mark.parametrize(
+    "how",
+    ["dark, small print", "photograph behind", "blurred and askew", "on its left side", "on its head",
+     "on its right side"],
+)  # fmt: skip
+def test_reads_captures_as_they_come(reader: SlideReader, how: str) -> None:
+    assert [line.text for line in reader.read(captured(how))] == ["Where we stand", *SAID]
