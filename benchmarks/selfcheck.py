@@ -199,6 +199,7 @@ def _checks(scratch: Path, installation: Installation) -> dict[str, Callable[[],
         "telemetry": lambda: telemetry.run(seconds=2, utterances=5, meetings=2, rounds=1),
         "ingest": lambda: ingest.run(seconds=2, meetings=2, seed=0),
         "fuzz": _fuzzed,
+        "speech": lambda: _speech(sound, scratch),
         "compliance": lambda: compliance.measure(_two_scripts(), 60, 0, 1),
         "rules": lambda: rules.measure(0, items=20, repeat=1, sizes=(10, 100), counts=(1, 10)),
     }
