@@ -199,6 +199,9 @@ class SlideWatcher:
         wasted = int(self._wasted[cells].min())
         if not wasted:
             return 0
+        if cells.mean() > 0.5:
+            # A film on the whole screen, or the slide that follows it, which must not be missed.
+            return self._settings.patience_ns
         return min(self._settings.patience_ns << (wasted - 1), self._settings.most_patience_ns)
 
     def read(self, frame_ns: int, lines: Sequence[TextLine]) -> list[Slide]:

@@ -208,6 +208,16 @@ def _video_on_slide(cut_every: int) -> Iterator[Pixels]:
     yield from held((_pages()[1], 4))
 
 
+def _film_on_the_whole_screen() -> Iterator[Pixels]:
+    """A slide, half a minute of a film in which the camera rests for two or five seconds, and another slide."""
+    yield from held((_pages()[0], 4))
+    for number in range(8):
+        shot = np.random.default_rng(100 + number).integers(0, 255, (5, 7, 3), dtype=np.uint8)
+        picture = np.asarray(cv2.resize(shot, (WIDTH, HEIGHT), interpolation=cv2.INTER_CUBIC), np.uint8)
+        yield from held((picture, 5 if number % 3 == 2 else 2))
+    yield from held((_pages()[1], 8))
+
+
 def _blurred_then_sharp() -> Iterator[Pixels]:
     """A camera looks at the screen and takes its time to focus after each change."""
     grain = np.random.default_rng(7).normal(0, 2.0, (HEIGHT // 2, WIDTH // 2, 3))
@@ -239,6 +249,7 @@ SCENES: Final = (
     Scene("flipping", _flipping, (0, 3, 6, 9, 12, 15), "abacba"),
     Scene("film with cuts", lambda: _video_on_slide(7), (0, 20)),
     Scene("slide show", lambda: _video_on_slide(15), (0, 20)),
+    Scene("film on the whole screen", _film_on_the_whole_screen, (0, 4, 26), wasted=3),
     Scene("camera that focuses", _blurred_then_sharp, (0, 4, 8)),
     Scene("single digits", _single_digits, (0, 3, 6)),
 )
