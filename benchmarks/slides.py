@@ -145,13 +145,15 @@ def manifest_cases(manifest: Path) -> list[Case]:
 
 def room_cases(folders: Iterable[Path]) -> list[Case]:
     """Slide videos of room folders with a ``truth.json``; clean slides are the file's own frames."""
-    cases = []
+    cases: list[Case] = []
     for folder in folders:
         truth = json.loads((folder / "truth.json").read_text(encoding="utf-8"))
         slides = [slide for slide in truth.get("slides", ()) if slide.get("text")]
         video = folder / "slides.mp4"
         if slides and video.is_file():
             shown = tuple(Shown(s["text"], s["start_s"], s["end_s"], s["text"]) for s in slides)
+            if any([s.text for s in shown] == [s.text for s in case.shown] for case in cases):
+                continue  # another form of a room has other microphones, and the same slides
             cases.append(Case(folder.name, video, shown, {}))
     return cases
 
