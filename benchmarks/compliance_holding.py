@@ -5,13 +5,13 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from contracts.minutes import MinutesState, UtteranceShown, Versions
-from contracts.sal import Document, RuleSet, tree
+from contracts.sal import Document, MeetingFacts, RuleSet, tree
 from contracts.topics import MINUTES, REVIEW
 from operators.deliver.keys import OpenKeys
 from operators.deliver.ledger import MeetingLedger
 from operators.verify.check import Verifier
 from operators.verify.rules import item_of
-from operators.verify.types import Draft, Verified, attendees_of, outsiders_of, seconds
+from operators.verify.types import Draft, Verified, attendees_of, outsiders_of, seconds, started_at
 
 from .brute_rules import judge
 
@@ -141,7 +141,15 @@ def _action(rule: tree.Rule) -> str:
 def _document(state: MinutesState, draft: Draft) -> Document:
     context = draft.context
     document = Document.of(state, date=context.date, key_topics=context.key_topics, agenda=context.agenda)
-    document.tell(attendees=(*attendees_of(draft), *outsiders_of(draft)))
+    # Provisional minutes do not carry what is known of the meeting yet; the rules speak of the meeting as it is.
+    started = started_at(draft.start_ns, draft.tai_utc_offset_s)
+    day = context.date or (started.date() if started is not None else None)
+    document.tell(
+        meeting=MeetingFacts(
+            draft.meeting_id, context.title, day, started, round(draft.duration_ns / 1e9, 3)
+        ),
+        attendees=(*attendees_of(draft), *outsiders_of(draft)),
+    )
     if draft.stage == "final":
         shown = [
             UtteranceShown(

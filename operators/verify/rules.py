@@ -30,6 +30,9 @@ from operators.verify.types import (
     started_at,
 )
 
+_LISTED: Final = 1_000
+"""Most names of rules that are told of one item or revision."""
+_STAGES: Final[tuple[At, ...]] = ("revision", "final")
 _ROUNDS: Final = 3
 """What is rewritten may break another rule; what still breaks one after so many rounds is withheld."""
 _SHOWN: Final[Mapping[str, Verdict]] = {"pass": "pass", "repaired": "repaired", "fallback": "fallback"}
@@ -91,6 +94,7 @@ class RuleGuard:
         self._document = Document(MeetingFacts(meeting_id))
         self._checker = Checker(rules, self._document)
         self._reads_all = any(rule.needs & set(FINAL_LISTS) for rule in rules.rules)
+        self._about_items = {stage: self._rules_about_items(stage) for stage in _STAGES}
         self._made: dict[str, _Made] = {}
         self._current: dict[str, VerifiedItem] = {}
         self._rewritten: set[str] = set()
@@ -108,8 +112,12 @@ class RuleGuard:
             if not any(acted):
                 break
         broken = self._sweep(stage)
-        about_items = [rule for rule in self._checked(stage) if rule.lists]
-        refused = {rule.name: self._refused(rule) for rule in about_items}
+        about_items, own = self._about_items[stage]
+        refused = {
+            rule.name: ids
+            for rule in about_items
+            if self._checker.doubted(rule) and (ids := self._refused(rule))
+        }
         doubts = tuple(reason for d in broken if d.item_id is None for reason in d.reasons)
         failed = {name for d in broken if d.item_id is None for name in d.rules}
         whole = tuple(
@@ -118,21 +126,28 @@ class RuleGuard:
             if not r.lists and r.name not in failed and not self._checker.undecided(r)
         )
         refused_ids = set[str]().union(*refused.values()) if refused else set[str]()
-        own: dict[str, tuple[str, ...]] = {}
-        for rule in about_items:
-            for name in rule.lists:
-                own[name] = (*own.get(name, ()), rule.name)
         out = tuple(self._finished(item, own, refused, refused_ids) for item in items)
-        return Ruled(out, doubts, whole, (*whole, *(name for name, ids in refused.items() if not ids)))
+        passed = (*whole, *(rule.name for rule in about_items if rule.name not in refused))
+        return Ruled(out, doubts, whole[:_LISTED], passed[:_LISTED])
 
     def _sweep(self, stage: At) -> list[Decision]:
         """What is broken at last; items that only now break a rule that nobody may allow are withheld."""
-        broken = decide(self._checker.check(stage))
+        violations = self._checker.check(stage)
+        # Of several rules the strictest answer counts, and to ask a person is stricter than to repair: what a
+        # repair did not mend must not leave because somebody will look at it as well.
+        unmended = {v.item_id for v in violations if v.action != "review"}
+        broken = decide(violations)
         for decision in broken:
             item = self._current.get(decision.item_id or "")
-            if item is not None and decision.action != "review":
+            if item is not None and decision.item_id in unmended:
                 self._withhold(item, decision)
         return broken
+
+    def _rules_about_items(self, stage: At) -> tuple[list[Rule], dict[str, tuple[str, ...]]]:
+        """Rules about items that are checked at a stage, and their names for each section."""
+        about = [rule for rule in self._checked(stage) if rule.lists]
+        lists = dict.fromkeys(name for rule in about for name in rule.lists)
+        return about, {name: tuple(r.name for r in about if name in r.lists)[:_LISTED] for name in lists}
 
     def _checked(self, stage: At) -> list[Rule]:
         return [r for r in self.rules.rules if stage == "final" or r.at != "final"]
@@ -254,7 +269,7 @@ class RuleGuard:
             return source
         passed = own.get(item.section, ()) if item.verdict != "withheld" else ()
         if item.item_id in refused_ids:
-            passed = tuple(name for name in passed if item.item_id not in refused[name])
+            passed = tuple(name for name in passed if item.item_id not in refused.get(name, ()))
         if made.result is None or made.result[0] is not item or made.result[1] != passed:
             result = (item, passed, identified(replace(item, passed=passed)))
             made = self._made[source.item_id] = replace(made, result=result)

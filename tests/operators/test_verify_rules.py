@@ -259,3 +259,13 @@ def test_what_neither_judge_nor_rules_bear_out_only_review_hears_of() -> None:
     sent = book.apply(verified)
     assert [m.kind for m in sent if m.topic is MINUTES] == ["final"]
     assert cases(sent) == [("decisions", "open")]
+
+
+def test_a_repair_that_mends_nothing_withholds_though_another_rule_only_asks() -> None:
+    made = rules(
+        'assert "long": all d in decisions: length(d.text) > 90 on fail: repair text = "Still short"',
+        'assert "looked at": all d in decisions: d.confidence > 0.95 on fail: review',
+    )
+    item = only(under(made, DECISION))
+    assert item.verdict == "withheld"
+    assert "long" in " ".join(item.actions)
