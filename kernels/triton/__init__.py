@@ -1,0 +1,1 @@
+"""The operator on a GPU. Imports Triton, so only what runs there may import it."""
