@@ -21,7 +21,8 @@ _INLINE_TIME: Final = re.compile(rf"<{_TIME}>")
 _TAG: Final = re.compile(r"</?[a-zA-Z][^<>]{0,500}>|</?>|\{\\[^{}]{0,200}\}")
 _BLOCK: Final = re.compile(r"^(NOTE|STYLE|REGION)(?:\s|:|$)")
 _SPACES: Final = re.compile(r"[\s\u00a0\u200b\u200e\u200f\u2060\ufeff]+")
-MAX_BYTES: Final = 256 * 1024 * 1024
+MAX_BYTES: Final = 64 * 1024 * 1024
+"""A day of talk with times for each word has a quarter of it."""
 
 
 @dataclass(frozen=True, slots=True)
