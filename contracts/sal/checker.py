@@ -130,6 +130,11 @@ class Checker:
             if mark is decisive or mark is _SPENT
         }
 
+    def doubted(self, rule: Rule) -> bool:
+        """Whether there is an item that a rule about items refuses or cannot judge."""
+        state = self._states[rule.unit]
+        return isinstance(state, _LoopState) and any(part.marks for part in state.parts)
+
     def unknown(self, rule: Rule) -> set[str]:
         """Items of which a rule cannot say whether it holds, because something is missing."""
         state = self._states[rule.unit]
