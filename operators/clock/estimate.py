@@ -57,6 +57,8 @@ class MeetingEstimator:
         self.settings = settings
         self.devices: dict[str, Tracked] = {}
         self.base_ns: int | None = None
+        self._replayed_ns: int | None = None
+        """What the broker's time is behind the meeting's where a recording is sent; None until it is known."""
         self._solved_ns = 0
         self._listened_ns = 0
         self._levels = Levels()
@@ -70,6 +72,7 @@ class MeetingEstimator:
         epoch: int, sequence: int, raw_ns: int, duration_ns: int, arrival_ns: int,
     ) -> list[Jump]:  # fmt: skip
         """A packet's stamp and arrival; jumps of the device's clock that are certain by now."""
+        arrival_ns += self._replayed_ns or 0
         tracked = self.devices.get(device)
         if tracked is None or (kind == "sound" and tracked.kind == "picture"):
             course = StreamCourse(sound=kind == "sound")
@@ -112,6 +115,7 @@ class MeetingEstimator:
         """Time on the broker has come so far; whether a new estimate was made."""
         if self.base_ns is None:
             return False
+        arrival_ns += self._replayed_ns or 0
         if arrival_ns - self._listened_ns >= _LISTEN_EVERY_NS:
             self._listened_ns = arrival_ns
             self._listen(arrival_ns - _LISTEN_BEHIND_NS)
@@ -181,17 +185,36 @@ class MeetingEstimator:
         if base_ns is None or 2 * len(known) <= len(self.devices):
             # A recording that is sent faster than it was made: arrival says nothing of its clocks.
             return
-        self._forget_old(known, base_ns)
         judge = Judge(self.settings, base_ns)
+        if self._replayed_ns is None:
+            self._replayed_ns = self._sent_later_ns(known, judge)
+            if self._replayed_ns:
+                self.base_ns, self.devices = None, {}
+                return
+        self._forget_old(known, base_ns)
         for tracked in known:
-            if not tracked.named:
+            if tracked.curve is None and not tracked.named:
                 self._found += judge.rough(tracked)
+            elif not tracked.named:
+                # By now arrival has been weighed with all the rest: each time the claim gets its chance.
+                tracked.believed = True
         layout, solution = self._settled(known, base_ns, judge)
         self._found += judge.named(known, layout, solution)
         for tracked in known:
             tracked.curve = layout.curve(tracked, solution)
             knots, values, _ = tracked.curve
             tracked.course.skew = float((values[-1] - values[-2]) / (knots[-1] - knots[-2]) * 1e-3)
+
+    def _sent_later_ns(self, known: Sequence[Tracked], judge: Judge) -> int:
+        """By how much the devices' time differs from the broker's where most of them agree on it, else 0.
+
+        A recording that is sent later has its stamps from then: all of its clocks are off by the same.
+        """
+        errors = sorted(judge.rough_error_ms(t) or 0.0 for t in known)
+        middle = errors[len(errors) // 2]
+        most_ms = self.settings.coarse_ms
+        near = sum(abs(error - middle) < most_ms for error in errors)
+        return round(middle * 1e6) if abs(middle) > most_ms and 2 * near > len(errors) else 0
 
     def _settled(self, known: Sequence[Tracked], base_ns: int, judge: Judge) -> tuple[Layout, Solution]:
         """Solve, try without the claims that do not fit, and keep those away that are then refuted."""

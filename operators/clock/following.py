@@ -122,8 +122,9 @@ class Following:
             )
             for place, piece in enumerate(found)
         ]  # fmt: skip
-        if tracked.believed and not tracked.named and not followed.per_s_ms and new:
-            # Its own stamps are as good as any estimate, unless they claim next to nothing.
+        measured_before = followed.told.method == "stored"
+        if tracked.believed and not tracked.named and not measured_before and new:
+            # Stamps that are right need no estimate, unless they claim next to nothing.
             most = max(r.uncertainty_ns for r in new)
             if most > 0.6 * followed.told.uncertainty_ns:
                 return []

@@ -29,14 +29,18 @@ class Judge:
         self._settings = settings
         self._base_ns = base_ns
 
-    def rough(self, tracked: Tracked) -> list[Finding]:
-        """Whether arrival alone lets a claim stand; stamps of the wrong epoch are off by exactly that much."""
+    def rough_error_ms(self, tracked: Tracked) -> float | None:
+        """Error of a device's stamps by arrival alone."""
         settings, course = self._settings, tracked.course
         mean = (settings.sound_floor_ms if course.sound else settings.picture_floor_ms)[0]
         level = course.envelope.level(course.skew, course.last_x, last=18)
-        if level is None:
+        return None if level is None else mean + (course.zero_ns + tracked.claim_shift_ns - level) / 1e6
+
+    def rough(self, tracked: Tracked) -> list[Finding]:
+        """Whether arrival alone lets a claim stand; stamps of the wrong epoch are off by exactly that much."""
+        settings, error_ms = self._settings, self.rough_error_ms(tracked)
+        if error_ms is None:
             return []
-        error_ms = mean + (course.zero_ns + tracked.claim_shift_ns - level) / 1e6
         most_ms = settings.coarse_ms + tracked.claim.bound_ms
         tracked.believed = abs(error_ms) < most_ms
         if tracked.believed or abs(abs(error_ms) - settings.epoch_ms) > most_ms:

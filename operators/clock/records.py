@@ -144,7 +144,7 @@ def differs(new: Sequence[ClockRecord], old: Sequence[ClockRecord], until_raw_ns
                 return place
             moved = abs(to_timeline_ns(record, raw) - to_timeline_ns(before, raw))
             most = max(before.uncertainty_ns, 1)
-            if moved > most // 2 or not 0.6 < record.uncertainty_ns / most < 1.6:
+            if moved > most // 3 or not 0.6 < record.uncertainty_ns / most < 1.6:
                 return place
     return None
 

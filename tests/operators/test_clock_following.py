@@ -17,7 +17,15 @@ from contracts.timeline import (
     SlideRecord,
     StreamRecord,
 )
-from devices.faults import ClockFault, DeliveryFault, DeviceClock, DevicePlan, capture_times_ns, deliver
+from devices.faults import (
+    BrokerClock,
+    ClockFault,
+    DeliveryFault,
+    DeviceClock,
+    DevicePlan,
+    capture_times_ns,
+    deliver,
+)
 from operators.align.grid import AlignSettings, Ended, MeetingAligner, clock_in_force, to_timeline_ns
 from operators.clock import Clock, ClockOutput, ClockSettings, MeetingClocks, Timed
 from operators.ingest import Arrival
@@ -33,7 +41,7 @@ CAMERA = DevicePlan("camera", rate_hz=10.0, delivery=DeliveryFault(floor_ns=35 *
 
 
 def arrivals(
-    plans: Mapping[str, DevicePlan], length_s: int, pace: float = 1.0
+    plans: Mapping[str, DevicePlan], length_s: int, pace: float = 1.0, broker: BrokerClock | None = None
 ) -> Iterator[tuple[int, Arrival]]:
     """True time and arrival of every packet, in order of arrival; sound in silent blocks of 100 ms."""
     found = []
@@ -55,20 +63,27 @@ def arrivals(
             ClockKind.PTP, 1, number, stamp, S // 10, bytes(2) if sound else b"\0", 16_000 if sound else 10,
             0 if sound else 160, 0 if sound else 90, 1 if sound else 0,
         )  # fmt: skip
-        came_ns = START + round((at - START) / pace) // MS * MS - TAI_UTC
+        at_ns = np.asarray([START + round((at - START) / pace)])
+        came_ns = int((broker or BrokerClock(START)).append_ns(at_ns)[0]) - TAI_UTC
         yield true_ns, Arrival("m", packet, came_ns, True, "minuted.video/0/0")
 
 
 class Followed:
     """What the clock step made of a room."""
 
-    def __init__(self, plans: Mapping[str, DevicePlan], length_s: int, pace: float = 1.0) -> None:
+    def __init__(
+        self,
+        plans: Mapping[str, DevicePlan],
+        length_s: int,
+        pace: float = 1.0,
+        broker: BrokerClock | None = None,
+    ) -> None:
         self.records: dict[str, list[ClockRecord]] = {name: [] for name in plans}
         self.notices: list[str] = []
         self.passed: dict[str, list[tuple[int, int, int]]] = {name: [] for name in plans}
         """True time, stamp and clock number of every packet as passed on."""
         self.clocks = MeetingClocks(ClockSettings(), "m", {}, {})
-        for true_ns, arrival in arrivals(plans, length_s, pace):
+        for true_ns, arrival in arrivals(plans, length_s, pace, broker):
             for out in self.clocks.feed(arrival):
                 if isinstance(out, ClockRecord):
                     self.records[out.device].append(out)
@@ -89,8 +104,10 @@ class Followed:
         return found
 
 
-def test_healthy_clocks_are_left_alone() -> None:
-    room = Followed({"mic-1": SOUND, "mic-2": SOUND, "camera": CAMERA}, 60)
+@pytest.mark.parametrize("broker_step_ms", [0, -465, 300])
+def test_healthy_clocks_are_left_alone(broker_step_ms: int) -> None:
+    broker = BrokerClock(START, skew_ppb=15_000.0, step_at_s=30.0, step_ns=broker_step_ms * MS)
+    room = Followed({"mic-1": SOUND, "mic-2": SOUND, "camera": CAMERA}, 70, broker=broker)
     assert room.notices == []
     assert {name: len(records) for name, records in room.records.items()} == {
         "mic-1": 1, "mic-2": 1, "camera": 1,
@@ -140,6 +157,17 @@ def test_a_recording_sent_at_another_speed_is_left_as_it_is(pace: float) -> None
     plans = {"mic-1": SOUND, "mic-2": SOUND, "wrong": LATE}
     room = Followed(plans, 60, pace)
     assert room.notices == [] and all(len(records) == 1 for records in room.records.values())
+
+
+def test_a_recording_sent_in_real_time_has_the_clocks_of_then() -> None:
+    """All stamps are of the day before; only the camera differs from the others."""
+    day = 86_400 * S
+    sound = DevicePlan("sound", ClockFault(offset_ns=-day), rate_hz=10.0)
+    camera = DevicePlan("camera", ClockFault(offset_ns=3_200 * MS - day), rate_hz=10.0)
+    room = Followed({"mic-1": sound, "mic-2": sound, "wrong": camera}, 60)
+    assert ["3.2" in notice and "wrong" in notice for notice in room.notices] == [True]
+    assert len(room.records["mic-1"]) == 1
+    assert max(abs(error + day / MS) for _, error, _ in room.errors_ms("wrong")) < 48.0
 
 
 def test_slides_of_a_camera_found_late_end_up_in_the_right_place() -> None:
