@@ -145,6 +145,40 @@ def evaluate(
     }  # fmt: skip
 
 
+def reliability_figure(told: dict[str, Any]) -> str:
+    """The reliability table as an SVG: probability told against the share that held, areas by how many."""
+    size, edge = 360, 46
+
+    def at(x: float, y: float) -> tuple[float, float]:
+        return edge + x * (size - 2 * edge), size - edge - y * (size - 2 * edge)
+
+    def text(x: float, y: float, what: str, extra: str = "") -> str:
+        return f'<text x="{x:.0f}" y="{y:.0f}" {extra}>{what}</text>'
+
+    (x0, y0), (x1, y1) = at(0, 0), at(1, 1)
+    parts = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {size} {size}" font-family="sans-serif" font-size="12">',
+        '<rect width="100%" height="100%" fill="white"/>',
+        f'<path d="M{x0} {y1}V{y0}H{x1}" fill="none" stroke="#333"/>',
+        f'<path d="M{x0} {y0}L{x1} {y1}" stroke="#999" stroke-dasharray="4 4"/>',
+    ]
+    for tick in (0.0, 0.25, 0.5, 0.75, 1.0):
+        x, y = at(tick, tick)
+        parts.append(text(x, y0 + 16, f"{tick:g}", 'text-anchor="middle"'))
+        parts.append(text(x0 - 6, y + 4, f"{tick:g}", 'text-anchor="end"'))
+    for point in told["reliability"]:
+        x, y = at(point["told"], point["held"])
+        radius = 3 + 14 * point["share"] ** 0.5
+        parts.append(
+            f'<circle cx="{x:.1f}" cy="{y:.1f}" r="{radius:.1f}" fill="#2a6fb0" fill-opacity="0.55"/>'
+        )
+    parts.append(text(size / 2, size - 10, "probability told", 'text-anchor="middle"'))
+    parts.append(
+        text(14, size / 2, "share that held", f'text-anchor="middle" transform="rotate(-90 14 {size / 2})"')
+    )
+    return "\n".join([*parts, "</svg>", ""])
+
+
 def _auroc(probability: npt.NDArray[np.float64], holds: npt.NDArray[np.bool_]) -> float:
     order = np.argsort(probability, kind="stable")
     ranks = np.empty(len(order))
@@ -203,6 +237,7 @@ def main(arguments: list[str] | None = None) -> int:
         cases: list[Case] = [e.case for e in examples]
         told = evaluate(examples, np.array(model.probabilities(cases)), given.threshold, given.error_prior)
         given.out.write_text(json.dumps(told, indent=1) + "\n")
+        given.out.with_suffix(".svg").write_text(reliability_figure(told), encoding="utf-8")
     return 0
 
 
