@@ -77,10 +77,11 @@ def test_run_writes_the_minutes_and_the_log_gives_them_again(
         "minutes.md",
         "transcript.vtt",
         "timeline.jsonl",
+        "audit.jsonl",
     }
     again = minuted("run", out / "timeline.jsonl", "--out", tmp_path / "again", "--json")
     assert again.out.encode() == (out / "minutes.json").read_bytes()
-    for name in ("minutes.json", "minutes.md", "transcript.vtt", "timeline.jsonl"):
+    for name in ("minutes.json", "minutes.md", "transcript.vtt", "timeline.jsonl", "audit.jsonl"):
         assert (tmp_path / "again" / name).read_bytes() == (out / name).read_bytes()
 
 
