@@ -5,7 +5,8 @@ metrics to a receiver in a process of its own that throws them away. Each round 
 in changing order, on the same messages, and compares them with one another: a machine that is busy with something
 else hits all three alike. Figures are processor time of this process with all its threads, the SDK's included.
 Without Bytewax and broker around the steps, whose time telemetry does not touch, the shares are larger than in a
-flow.
+flow. Spans are limited by the second of the clock, so that on a machine that is busy with something else, where
+a second of the clock holds less work, they weigh more.
 """
 
 import argparse

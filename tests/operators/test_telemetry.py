@@ -24,6 +24,7 @@ from operators.log import Event
 from operators.store import StepStore
 from operators.telemetry_export import METRICS, Exporting
 from operators.telemetry_steps import (
+    LONGEST_NS,
     WINDOW_NS,
     Budget,
     Contexts,
@@ -200,6 +201,24 @@ def test_a_replay_shares_spans_where_a_live_meeting_has_its_own() -> None:
     now[0] = 60.0
     bench.run([], [utterance()])
     assert len(bench.spans) == 42
+
+
+def test_a_hundred_meetings_share_what_one_step_may_make() -> None:
+    now = [0.0]
+    bench = Bench("align", Budget(lambda: now[0]))
+    for number in range(100):
+        bench.run([NamedMeeting(f"m{number}")], [])
+    for window in bench.windows._open.values():
+        window.begun_ns -= WINDOW_NS
+    bench.windows.sweep()
+    assert len(bench.spans) == 40
+    now[0] = 1.0
+    bench.windows.sweep()
+    assert len(bench.spans) == 60
+    for window in bench.windows._open.values():
+        window.begun_ns -= LONGEST_NS
+    bench.windows.sweep()
+    assert len(bench.spans) == 100
 
 
 def test_each_message_is_counted_by_what_it_says() -> None:
