@@ -13,6 +13,7 @@ from operators.clock.envelope import Envelope, LowerHull
 
 _MS: Final = 1_000_000
 _DECIDE_AFTER_NS: Final = 2_000_000_000
+_SLOT_NS: Final = 1_500_000_000
 _DECIDE_AT_LEAST: Final = 12
 """Packets that must have come after a jump before its envelope is believed."""
 _LEVEL_NS: Final = 20 * _MS
@@ -74,6 +75,8 @@ class StreamCourse:
     repeats: int = 0
     periods: deque[float] = field(default_factory=lambda: deque(maxlen=15))
     suspicion: _Suspicion | None = None
+    least: deque[tuple[int, int]] = field(default_factory=lambda: deque(maxlen=8))
+    """Slots of arrival time and the least delay in each."""
 
     def feed(self, epoch: int, sequence: int, raw_ns: int, duration_ns: int, arrival_ns: int) -> list[Jump]:
         """The next packet; jumps of the clock that are certain by now.
@@ -128,12 +131,12 @@ class StreamCourse:
                 self.periods.append(step_ns / count)
         self._went_on(sequence, raw_ns, x, lasts_ns)
         delay_ns = arrival_ns - lasts_ns - x
-        if self.suspicion is None:
-            if not self.frozen or self.sound:
-                self.envelope.push(arrival_ns, x, delay_ns)
-            return jumps
-        self.suspicion.hull.push(x, delay_ns)
-        return jumps + self._decide(arrival_ns)
+        if self.suspicion is not None:
+            self.suspicion.hull.push(x, delay_ns)
+        elif not self.frozen or self.sound:
+            self.envelope.push(arrival_ns, x, delay_ns)
+            self._remember(arrival_ns, delay_ns)
+        return jumps
 
     @property
     def doubtful(self) -> bool:
@@ -183,16 +186,40 @@ class StreamCourse:
         else:
             self.suspicion.jump_ns += leaves_ns
 
-    def _decide(self, arrival_ns: int) -> list[Jump]:
-        """Compare delivery before and after: the suspicion becomes a jump or is dropped."""
+    def _remember(self, arrival_ns: int, delay_ns: int) -> None:
+        """Least delay of each second or two, to tell a step of the broker from one of this clock."""
+        slot = arrival_ns // _SLOT_NS
+        if not self.least or slot > self.least[-1][0]:
+            self.least.append((slot, delay_ns))
+        elif delay_ns < self.least[-1][1]:
+            self.least[-1] = (self.least[-1][0], delay_ns)
+
+    def moved_since(self, since_ns: int) -> int | None:
+        """By how much delivery has become later since then, None where that cannot be said."""
+        slot = since_ns // _SLOT_NS
+        before = [delay for at, delay in self.least if at < slot]
+        after = [delay for at, delay in self.least if at > slot]
+        return min(after) - min(before) if before and after else None
+
+    @property
+    def ripe_since_ns(self) -> int | None:
+        """Since when a jump is suspected about which ``decide`` can now say something."""
         suspicion = self.suspicion
         if suspicion is None or suspicion.hull.count < _DECIDE_AT_LEAST:
-            return []
-        if arrival_ns - suspicion.since_ns < _DECIDE_AFTER_NS:
+            return None
+        return suspicion.since_ns if self.last_x - suspicion.x > _DECIDE_AFTER_NS else None
+
+    def decide(self, arrival_ns: int, broker_moved_ns: int = 0) -> list[Jump]:
+        """Compare delivery before and after: the suspicion becomes a jump or is dropped.
+
+        ``broker_moved_ns``: by how much all other devices' delivery has moved meanwhile.
+        """
+        suspicion = self.suspicion
+        if suspicion is None:
             return []
         self.suspicion = None
         before = self.envelope.level(self.skew, suspicion.x)
-        after = suspicion.hull.lowest(self.skew, suspicion.x)
+        after = suspicion.hull.lowest(self.skew, suspicion.x) - broker_moved_ns
         found: list[Jump] = []
         by_ns = 0
         if before is not None and self.envelope.in_real_time() and abs(after - before) > _LEVEL_NS:

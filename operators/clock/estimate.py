@@ -39,6 +39,7 @@ _LISTEN_EVERY_NS: Final = 1_000_000_000
 _LISTEN_BEHIND_NS: Final = 1_900_000_000
 _KEPT_BINS: Final = 18
 _KEPT_JUMPS: Final = 8
+_BROKER_NS: Final = 20_000_000
 _MOST_JUMP_NS: Final = 10**15
 """No clock is off by days in mid-meeting; counters and stamps that say so are not followed."""
 _COUNTED_MS: Final = 2.0
@@ -83,6 +84,9 @@ class MeetingEstimator:
             self.base_ns = self._solved_ns = self._listened_ns = arrival_ns
         fresh = tracked.course.last_sequence < 0
         jumps = tracked.course.feed(epoch, sequence, raw_ns, duration_ns, arrival_ns)
+        since_ns = tracked.course.ripe_since_ns
+        if since_ns is not None:
+            jumps += tracked.course.decide(arrival_ns, self._broker_moved_ns(tracked, since_ns))
         if any(abs(jump.by_ns) > _MOST_JUMP_NS for jump in jumps):
             self.forget(device)
             return []
@@ -92,6 +96,12 @@ class MeetingEstimator:
             self._jumped(tracked, jump)
         self._stands_still(tracked)
         return jumps
+
+    def _broker_moved_ns(self, doubted: Tracked, since_ns: int) -> int:
+        """By how much the delivery of the other devices has moved, all alike: that was the broker's clock."""
+        others = [t.course for t in self.devices.values() if t is not doubted and not t.course.doubtful]
+        moved = sorted(m for m in (course.moved_since(since_ns) for course in others) if m is not None)
+        return moved[len(moved) // 2] if len(moved) > 1 and abs(moved[len(moved) // 2]) > _BROKER_NS else 0
 
     def heard(self, device: str, raw_ns: int, samples: Samples, rate_hz: int) -> None:
         """Mono sound of a block whose stamp has just gone through ``stamped``; full scale 1."""

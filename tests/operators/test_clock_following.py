@@ -144,6 +144,13 @@ def test_a_wrong_clock_is_named_corrected_and_its_bound_holds(
         assert ClockRecord.model_validate_json(record.to_bytes()) == record
 
 
+def test_a_camera_that_slows_down_while_the_broker_is_set_is_not_blamed() -> None:
+    slows = DevicePlan("camera", delivery=CAMERA.delivery, rate_hz=25.0, drops_at_s=29.5)
+    broker = BrokerClock(START, step_at_s=30.5, step_ns=-345 * MS)
+    room = Followed({"mic-1": SOUND, "mic-2": SOUND, "mic-3": SOUND, "slows": slows}, 60, broker=broker)
+    assert room.notices == []
+
+
 def test_a_clock_that_is_set_right_is_taken_back() -> None:
     plan = DevicePlan(
         "sound", ClockFault(offset_ns=-400 * MS, step_at_s=40.0, step_ns=400 * MS), rate_hz=10.0

@@ -109,6 +109,8 @@ def jumps_of(
     jumps: list[Jump] = []
     for number, at in zip(numbers.tolist(), found.arrival_ns[first].tolist(), strict=True):
         jumps += course.feed(1, number, int(stamps[number]), lasts, at)
+        if course.ripe_since_ns is not None:
+            jumps += course.decide(at)
     begun = (int(stamps[0]) - course.zero_ns - int(true[0])) / 1e6
     return jumps, (course.last_x - int(true[numbers[-1]])) / 1e6 - begun
 
@@ -158,6 +160,8 @@ def test_a_recording_sent_ten_times_too_fast_has_no_steps() -> None:
         pause = 10 * S if number >= 3_000 else 0
         raw = START + number * 20 * MS + pause
         jumps += course.feed(1, number, raw, 20 * MS, START + (raw - START) // 10)
+        if course.ripe_since_ns is not None:
+            jumps += course.decide(START + (raw - START) // 10)
     assert jumps == []
 
 
@@ -167,6 +171,8 @@ def test_a_publisher_that_starts_again_goes_on() -> None:
         for number in range(500):
             raw = START + epoch * 15 * S + number * 20 * MS
             jumps += course.feed(epoch, number, raw + (300 * MS if epoch == 2 else 0), 20 * MS, raw + 25 * MS)
+            if course.ripe_since_ns is not None:
+                jumps += course.decide(raw + 25 * MS)
     assert [round(j.by_ns / MS) for j in jumps] == [300]  # its clock was set meanwhile
 
 
