@@ -3,7 +3,7 @@
 import datetime
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from .compiler import Held, Kept
 from .document import Document, Growing
@@ -23,8 +23,7 @@ _MANY: Final = 4
 """From so many entries on they are judged at once."""
 
 
-@dataclass(frozen=True, slots=True)
-class Violation:
+class Violation(NamedTuple):
     """A rule that does not hold, for one item or (``item_id`` None) for the minutes as a whole.
 
     ``repairs`` are the new values that the rule gives to fields of the item. ``judged`` is false where

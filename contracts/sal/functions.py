@@ -75,10 +75,6 @@ def _looks_like(text: str, names: Iterable[str]) -> bool:
     return any(words.skeleton(n) == shape for n in names) and all(words.folded(n) != own for n in names)
 
 
-def _length(text: str) -> int:
-    return len(text)
-
-
 def _starts(text: str, begin: str) -> bool:
     return words.folded(text).startswith(words.folded(begin))
 
@@ -97,7 +93,7 @@ FUNCTIONS: Final = {
         Function("words", ("texts",), TEXTS, _each(words.words),
                  "its different words, in lower case, without accents and possessive *’s*",
                  "count(words(i.text)) <= 40"),
-        Function("length", ("text",), NUMBER, _length, "how many characters it has", "length(i.text) <= 400"),
+        Function("length", ("text",), NUMBER, len, "how many characters it has", "length(i.text) <= 400"),
         Function("numbers", ("texts",), NUMBERS, numbers_of_all,
                  "the numbers in it, in digits or words; *five hundred*, *500* and *0.5k* are one number",
                  "numbers(i.text) subset numbers(quotes(i))", one=numbers),

@@ -190,7 +190,7 @@ def _judged_lists(body: tree.Node) -> tuple[str, ...]:
 
 
 def _fields_read(body: tree.Node) -> tuple[str, ...]:
-    """Fields of the item that a rule about items reads, in the order of its text."""
+    """Fields of the item that a rule about items reads, beside its text and evidence, in the order of its text."""
     if not _judged_lists(body) or not isinstance(body, tree.Loop):
         return ()
     variable, found = body.variable, dict[str, None]()
@@ -200,7 +200,7 @@ def _fields_read(body: tree.Node) -> tuple[str, ...]:
         if isinstance(node, tree.Field) and isinstance(node.of, tree.Name) and node.of.name == variable:
             found[node.name] = None
         waiting += reversed(list(children_of(node)))
-    return tuple(found)
+    return tuple(name for name in found if name not in ("text", "evidence"))
 
 
 def children_of(node: tree.Node) -> Sequence[tree.Node]:

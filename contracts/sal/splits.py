@@ -50,17 +50,19 @@ def lifted_column(operation: Callable[..., Any], parts: Sequence[Term]) -> Colum
         (of,) = parts
         if may_miss:
             return lambda s, entries: [None if v is None else operation(v) for v in _values(of, s, entries)]
-        return lambda s, entries: [operation(v) for v in _values(of, s, entries)]
+        return lambda s, entries: list(map(operation, _values(of, s, entries)))
     first, second = parts
     moving, fixed = (first, second) if first.variables else (second, first)
     if not fixed.variables and moving.kind.basic == "text":
         return _remembered_column(operation, moving, fixed, moving is first)
 
     def column(s: Frame, entries: Sequence[Any]) -> list[Any]:
-        pairs = zip(_values(first, s, entries), _values(second, s, entries), strict=False)
+        left, right = _values(first, s, entries), _values(second, s, entries)
         if may_miss:
-            return [None if a is None or b is None else operation(a, b) for a, b in pairs]
-        return [operation(a, b) for a, b in pairs]
+            return [
+                None if a is None or b is None else operation(a, b) for a, b in zip(left, right, strict=False)
+            ]
+        return list(map(operation, left, right))
 
     return column
 
@@ -107,6 +109,8 @@ def by_column(column: Column | None, missing: bool) -> Split | None:
 
     def split(s: Frame, entries: Sequence[Any]) -> tuple[list[Any], list[Any]]:
         values = column(s, entries)
+        if False not in values and not (missing and None in values):
+            return [], []
         refused = [e for e, v in zip(entries, values, strict=True) if v is False]
         return refused, [e for e, v in zip(entries, values, strict=True) if v is None] if missing else []
 
