@@ -6,6 +6,7 @@ any order; what is decided depends on the media and the answers. What already st
 """
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import Any, Final, Literal
 
 import numpy as np
@@ -71,7 +72,7 @@ from operators.speech.events import (
 )
 from operators.speech.names import correct_names
 from operators.speech.pool import PoolFull, Superseded
-from operators.speech.recognise import MeetingSpeech
+from operators.speech.recognise import MeetingSpeech, SpeechSettings
 
 _MARK_EVERY_NS: Final = 100_000_000
 _DRAINED_NS: Final = 100_000_000
@@ -103,7 +104,7 @@ class MeetingPerception:
         self._late = 0
         self._arrived_s = 0.0
         self._settled_end = False
-        self._speech = MeetingSpeech(settings.speech, voice)
+        self._speech = MeetingSpeech(_speech_settings(settings, live), voice)
         self._pictures = MeetingPictures(settings.slides)
         self._out: list[Emission] = []
         self._decided: dict[str, AnyRecord] = {}
@@ -665,6 +666,11 @@ class MeetingPerception:
         meeting = cls(settings, meeting_id, voice, live=live)
         for name in cls._PLAIN:
             setattr(meeting, name, raw[name])
-        meeting._speech = MeetingSpeech.from_state(settings.speech, voice, raw["speech"])
+        meeting._speech = MeetingSpeech.from_state(_speech_settings(settings, live), voice, raw["speech"])
         meeting._pictures = MeetingPictures.from_state(settings.slides, raw["pictures"])
         return meeting
+
+
+def _speech_settings(settings: PerceiveSettings, live: bool) -> SpeechSettings:
+    """Nobody waits for the text of a file: each piece is recognised once, when it is whole."""
+    return settings.speech if live else replace(settings.speech, partials=False, speculative=False)

@@ -33,8 +33,9 @@ class Pieces:
     `offsets_ns` (raw minus timeline, by device) and `hotwords` are set by the owner.
     """
 
-    def __init__(self, *, partials: bool) -> None:
+    def __init__(self, *, partials: bool, speculative: bool) -> None:
         self._partials = partials
+        self._speculative = speculative
         self._pieces: dict[str, Piece] = {}
         self._events: list[SpeechEvent] = []
         self.offsets_ns: dict[str, int] = {}
@@ -75,7 +76,8 @@ class Pieces:
                     if self._partials:
                         self._request(track, self._open_piece(track), frames, "partial")
                 case Proposed(frames):
-                    self._request(track, self._open_piece(track), frames, "speculative")
+                    if self._speculative:
+                        self._request(track, self._open_piece(track), frames, "speculative")
                 case Resumed():
                     self._resumed(self._open_piece(track))
                 case Closed():

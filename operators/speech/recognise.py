@@ -31,7 +31,8 @@ class SpeechSettings:
 
     `wait_for_others_ns`: a frame waits until the other microphones' sound of the same time is there, but not longer
     than this much of its own sound. A microphone whose sound is older than `live_within_ns` is not waited for.
-    `echo_memory_ns`: how long closed pieces are compared with later ones.
+    `echo_memory_ns`: how long closed pieces are compared with later ones. `partials`: recognise while somebody still
+    speaks; `speculative`: at the first silent frame. Without either a piece is recognised once, when it is closed.
     """
 
     endpoint: EndpointSettings = field(default_factory=EndpointSettings)
@@ -40,6 +41,7 @@ class SpeechSettings:
     live_within_ns: int = 500_000_000
     echo_memory_ns: int = 20_000_000_000
     partials: bool = True
+    speculative: bool = True
 
     def __post_init__(self) -> None:
         if self.live_within_ns < self.wait_for_others_ns:
@@ -57,7 +59,7 @@ class MeetingSpeech:
         self._voice = voice_activity
         self._tracks: dict[str, Track] = {}
         self._seats = Seats(settings.seats)
-        self._pieces = Pieces(partials=settings.partials)
+        self._pieces = Pieces(partials=settings.partials, speculative=settings.speculative)
 
     # --- what the caller tells
 

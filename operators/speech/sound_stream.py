@@ -100,7 +100,9 @@ def _file(data: bytes) -> tuple[NDArray[np.int16], int]:
                     raise SoundError(f"block of sound is longer than {MAX_BLOCK_S} s")
                 frames.append(frame)
     except (av.error.FFmpegError, IndexError) as error:
-        raise SoundError("block of sound cannot be decoded: the small file that it is holds no sound") from error
+        raise SoundError(
+            "block of sound cannot be decoded: the small file that it is holds no sound"
+        ) from error
     return _joined(frames)
 
 
