@@ -30,7 +30,7 @@ def closed(said: list[Frame]) -> Closed:
 
 def test_an_echo_that_goes_on_when_another_clock_runs_far_ahead() -> None:
     for end in (Dropped(), closed(frames(0, 20, -9.0))):
-        pieces = Pieces(partials=False)
+        pieces = Pieces(partials=False, speculative=True)
         own, echo = track("own"), track("echo")
         weak, strong = frames(0, 10, -9.0), frames(0, 10, 9.0)
         opening: list[tuple[Track, list[Step]]] = [
