@@ -5,12 +5,14 @@ would write, ``deliver`` says what of it reaches the broker, when and in which o
 the broker's clock shows then. The same plan and seed give the same stamps and arrivals; the truth stays known.
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Final, Literal
 
 import numpy as np
 import numpy.typing as npt
+
+from contracts.packet import Modality, Packet
 
 Nanoseconds = npt.NDArray[np.int64]
 Seconds = npt.NDArray[np.float64]
@@ -183,6 +185,28 @@ def deliver(sent_ns: Nanoseconds, fault: DeliveryFault, start_ns: int, seed: int
         arrival = arrival + np.where(changed, fault.route_ns, 0)
     order = np.argsort(arrival, kind="stable")
     return Delivered(index[order], np.asarray(arrival[order], np.int64))
+
+
+def disturbed(
+    packets: Sequence[tuple[int, Packet]], plan: DevicePlan, start_ns: int, seed: int
+) -> list[tuple[int, Packet]]:
+    """Packets of one device as its plan would have them arrive: true arrival time and packet, in that order.
+
+    Args:
+        packets: true capture time and clean packet, ascending; nothing but stamps is changed.
+        plan: what is wrong with the device; its picture rate and when it joins are the packets' own.
+        start_ns: true time of the room's start.
+        seed: of everything.
+    """
+    true_ns = np.asarray([at for at, _ in packets], np.int64)
+    # A block of sound is complete, and can be sent, only when it is over.
+    lasts = [p.duration_ns if p.modality is Modality.AUDIO else 0 for _, p in packets]
+    stamps = DeviceClock(plan.clock, start_ns, seed).stamps_ns(true_ns)
+    found = deliver(true_ns + np.asarray(lasts, np.int64), plan.delivery, start_ns, seed)
+    return [
+        (int(arrival), replace(packets[place][1], timestamp_ns=int(stamps[place])))
+        for place, arrival in zip(found.index.tolist(), found.arrival_ns.tolist(), strict=True)
+    ]
 
 
 def _lost(count: int, fault: DeliveryFault, random: np.random.Generator) -> npt.NDArray[np.bool_]:

@@ -1,8 +1,11 @@
 """Faults on demand: what a plan says is what stamps and arrivals show, and the truth stays known."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
+from contracts.packet import ClockKind, Codec, Modality, Packet
 from devices.faults import (
     BROKER_TICK_NS,
     BrokerClock,
@@ -13,6 +16,7 @@ from devices.faults import (
     DevicePlan,
     capture_times_ns,
     deliver,
+    disturbed,
     plan_room,
 )
 
@@ -22,7 +26,6 @@ START = 1_790_000_037 * S
 KINDS: dict[str, DeviceKind] = {
     "mic-0": "sound", "mic-1": "sound", "mic-2": "sound", "mic-3": "sound", "camera": "camera", "slides": "slides",
 }  # fmt: skip
-
 
 
 def times(length_s: int = 100) -> np.ndarray:
@@ -102,3 +105,19 @@ def test_the_same_seed_plans_the_same_room_and_some_devices_stay_right() -> None
     assert faults == {
         "offset", "skew", "step", "frozen", "epoch", "late_join", "slow_camera", "variable_rate",
     }  # fmt: skip
+
+
+def test_real_packets_are_disturbed_in_nothing_but_stamps_and_order() -> None:
+    clean = [
+        (at, Packet("m", "mic", Modality.AUDIO, Codec.PCM_S16LE, ClockKind.PTP, 1, n, at, 20 * MS, bytes([n % 256, 0]), 16_000, 0, 0, 1))
+        for n, at in enumerate(times(10).tolist())
+    ]  # fmt: skip
+    plan = DevicePlan("sound", ClockFault(offset_ns=S), DeliveryFault(duplicates=0.02, loss=0.02))
+    found = disturbed(clean, plan, START, seed=4)
+    assert found == disturbed(clean, plan, START, seed=4)
+    assert [at for at, _ in found] == sorted(at for at, _ in found)
+    assert [p.sequence for _, p in found] != sorted(p.sequence for _, p in found)
+    for arrival_ns, packet in found:
+        true_ns, before = clean[packet.sequence]
+        assert abs(packet.timestamp_ns - true_ns - S) < MS and arrival_ns >= true_ns + 25 * MS
+        assert replace(packet, timestamp_ns=before.timestamp_ns) == before
