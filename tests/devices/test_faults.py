@@ -108,10 +108,13 @@ def test_the_same_seed_plans_the_same_room_and_some_devices_stay_right() -> None
 
 
 def test_real_packets_are_disturbed_in_nothing_but_stamps_and_order() -> None:
+    first = Packet(
+        "m", "mic", Modality.AUDIO, Codec.PCM_S16LE, ClockKind.PTP, 1, 0, START, 20 * MS, bytes(2), 16_000, 0, 0, 1
+    )  # fmt: skip
     clean = [
-        (at, Packet("m", "mic", Modality.AUDIO, Codec.PCM_S16LE, ClockKind.PTP, 1, n, at, 20 * MS, bytes([n % 256, 0]), 16_000, 0, 0, 1))
+        (at, replace(first, sequence=n, timestamp_ns=at, payload=bytes([n % 256, 0])))
         for n, at in enumerate(times(10).tolist())
-    ]  # fmt: skip
+    ]
     plan = DevicePlan("sound", ClockFault(offset_ns=S), DeliveryFault(duplicates=0.02, loss=0.02))
     found = disturbed(clean, plan, START, seed=4)
     assert found == disturbed(clean, plan, START, seed=4)
