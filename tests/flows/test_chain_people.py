@@ -11,6 +11,8 @@ from contracts.messages import RuleFile
 from contracts.minutes import MinutesState, ReviewRequest
 from contracts.topics import AUDIT, MINUTES, STATE
 from flows.audit import entries_of, keys_for_reading, proof_of_topics
+from flows.build import product_versions, verifier
+from flows.files import MinutesOfLog
 from flows.installation import Installation
 from flows.purge import purge
 from flows.review import (
@@ -151,6 +153,22 @@ def test_the_audit_is_whole_and_tells_who_decided(chain: Chain) -> None:
     by_people = [(e.verdict, e.by) for e in entries if e.by]
     assert by_people.count(("person", "Carla")) == 4 and by_people.count(("void", "Carla")) == 1
     assert all(b"price" not in m.value and b"Anna" not in m.value for m in chain.reader.of(AUDIT))
+
+
+def test_the_log_read_again_gives_the_same_bytes(chain: Chain) -> None:
+    """Minutes and sealed audit entries alike, after kills and answers."""
+    guard = verifier(settings_of(chain))
+    keys = KeyStore(chain.installation.keys, create=False)
+    for name in ("m", "other"):
+        again = MinutesOfLog(product_versions(verifier=guard.judged_by), keys, guard)
+        written = [message for record in chain.log(name) for message in again.read(record.to_bytes())]
+        states = [m.value for m in written if m.topic is STATE]
+        assert (
+            states[-1]
+            == [m.value for m in chain.reader.of(STATE) if m.key == f"{name}/minutes/".encode()][-1]
+        )
+        published = dict.fromkeys(m.value for m in chain.reader.of(AUDIT, name))
+        assert list(published) == again.audit
 
 
 def test_other_rules_come_by_a_control_message(chain: Chain) -> None:
