@@ -35,6 +35,7 @@ Samples = npt.NDArray[np.float32]
 
 EVERY_NS: Final = 10_000_000_000
 _FIRST_NS: Final = 5_000_000_000
+_LEAST_NS: Final = 3_000_000_000
 _LISTEN_EVERY_NS: Final = 1_000_000_000
 _LISTEN_BEHIND_NS: Final = 1_900_000_000
 _KEPT_BINS: Final = 18
@@ -126,11 +127,13 @@ class MeetingEstimator:
         if self.base_ns is None:
             return False
         arrival_ns += self._replayed_ns or 0
-        if arrival_ns - self._listened_ns >= _LISTEN_EVERY_NS:
+        # At whole seconds of the broker's time, whichever packet happens to come first after them.
+        if arrival_ns // _LISTEN_EVERY_NS > self._listened_ns // _LISTEN_EVERY_NS:
             self._listened_ns = arrival_ns
-            self._listen(arrival_ns - _LISTEN_BEHIND_NS)
-        early = arrival_ns - self.base_ns < 3 * EVERY_NS
-        if arrival_ns - self._solved_ns >= (_FIRST_NS if early else EVERY_NS):
+            self._listen(arrival_ns // _LISTEN_EVERY_NS * _LISTEN_EVERY_NS - _LISTEN_BEHIND_NS)
+        every_ns = _FIRST_NS if arrival_ns - self.base_ns < 3 * EVERY_NS else EVERY_NS
+        begun = arrival_ns - self.base_ns > _LEAST_NS
+        if begun and arrival_ns // every_ns > self._solved_ns // every_ns:
             self._solved_ns = arrival_ns
             self._solve()
             return True

@@ -10,6 +10,8 @@ from operators.clock.equations import Layout, levels
 from operators.clock.solve import Rows, Solution, Vector
 from operators.clock.tracked import KNOT_NS, EstimateSettings, Finding, Tracked
 
+_LEAST_PACKETS: Final = 25
+"""Of fewer packets all may have been queueing."""
 _ROUTE_MS: Final = 3.5
 _ROUTE_SPREADS: Final = 4.0
 _MOST_ROUTES: Final = 3
@@ -39,7 +41,8 @@ class Judge:
     def rough(self, tracked: Tracked) -> list[Finding]:
         """Whether arrival alone lets a claim stand; stamps of the wrong epoch are off by exactly that much."""
         settings, error_ms = self._settings, self.rough_error_ms(tracked)
-        if error_ms is None:
+        packets = sum(hull.count for _, hull in tracked.course.envelope.bins)
+        if error_ms is None or packets < _LEAST_PACKETS:
             return []
         most_ms = settings.coarse_ms + tracked.claim.bound_ms
         tracked.believed = abs(error_ms) < most_ms
