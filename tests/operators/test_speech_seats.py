@@ -1,0 +1,75 @@
+"""Whose voice a frame is, told from levels alone: echoes of the room, gains that are not known yet, short words."""
+
+from operators.speech.seats import Level, Seats, SeatSettings
+from operators.speech.stream import FRAME_NS
+
+FLOOR_DB = -63.0
+OWN_DB, LEAK_DB = -42.0, -18.0
+
+
+class Table:
+    """Two microphones, frame by frame."""
+
+    def __init__(self) -> None:
+        self.seats = Seats(SeatSettings())
+        self.number = 0
+
+    def hear(self, **levels_db: float) -> dict[str, float | None]:
+        """One frame; the margin at each microphone. What is above -60 dB sounds like speech."""
+        frames = {
+            name: Level(self.number * FRAME_NS, level_db, 0.9 if level_db > -60.0 else 0.1)
+            for name, level_db in levels_db.items()
+        }
+        self.number += 1
+        for name, level in frames.items():
+            self.seats.add(name, level)
+        return {name: self.seats.margin_db(name, level) for name, level in frames.items()}
+
+    def quiet(self, frames: int = 40) -> None:
+        for _ in range(frames):
+            self.hear(anna=FLOOR_DB, ben=FLOOR_DB)
+
+    def anna(self, frames: int = 60) -> None:
+        for _ in range(frames):
+            self.hear(anna=OWN_DB, ben=OWN_DB + LEAK_DB)
+
+
+def test_the_echo_of_the_room_is_not_the_neighbours_voice() -> None:
+    """After Anna has spoken both microphones hear the room alike, too softly to pass for a voice at either."""
+    table = Table()
+    table.quiet()
+    table.anna()
+    for level_db in (-57.0, -58.0, -59.0):
+        margins = table.hear(anna=level_db, ben=level_db)
+        assert margins["ben"] is not None
+        assert margins["ben"] < SeatSettings().own_above_db
+    # Later on the same level at Ben's microphone alone is somebody speaking softly into it.
+    table.quiet()
+    assert table.hear(anna=FLOOR_DB, ben=-58.0)["ben"] == 40.0
+
+
+def test_a_neighbour_whose_level_is_not_known_yet_does_not_pass_for_the_first_talker() -> None:
+    table = Table()
+    table.quiet()
+    table.anna(120)
+    table.quiet(12)
+    for _ in range(10):
+        margins = table.hear(anna=OWN_DB + LEAK_DB, ben=OWN_DB)
+        assert margins["ben"] is not None
+        assert margins["ben"] > SeatSettings().own_above_db
+        assert margins["anna"] is None or margins["anna"] < SeatSettings().own_above_db
+
+
+def test_a_few_faint_frames_under_anothers_speech_are_a_leak_and_a_clear_word_is_none() -> None:
+    table = Table()
+    table.quiet()
+    table.anna()
+    start = table.number
+    table.anna(6)
+    faint = [Level((start + n) * FRAME_NS, OWN_DB + LEAK_DB, 0.9) for n in range(6)]
+    clear = [Level((start + n) * FRAME_NS, OWN_DB, 0.9) for n in range(6)]
+    assert table.seats.is_leak("ben", faint)
+    assert not table.seats.is_leak("ben", clear)
+    assert not table.seats.is_leak("anna", clear)
+    assert not table.seats.is_leak("ben", faint * 4), "a long piece is judged frame by frame"
+    assert not table.seats.is_leak("ben", [])
