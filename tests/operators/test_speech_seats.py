@@ -60,6 +60,19 @@ def test_a_neighbour_whose_level_is_not_known_yet_does_not_pass_for_the_first_ta
         assert margins["anna"] is None or margins["anna"] < SeatSettings().own_above_db
 
 
+def test_both_are_kept_who_speak_at_once_though_only_one_has_been_heard_alone() -> None:
+    table = Table()
+    table.quiet()
+    table.anna(120)
+    table.quiet(12)
+    for _ in range(5):
+        margins = table.hear(anna=OWN_DB - 6.0, ben=OWN_DB)
+    assert margins["ben"] is not None
+    assert margins["ben"] > SeatSettings().own_above_db
+    assert margins["anna"] is not None
+    assert margins["anna"] > SeatSettings().own_above_db
+
+
 def test_a_few_faint_frames_under_anothers_speech_are_a_leak_and_a_clear_word_is_none() -> None:
     table = Table()
     table.quiet()
