@@ -108,8 +108,9 @@ def _longest_run(words: list[str]) -> int:
             run = 1
             for before, after in pairwise(groups[start::size]):
                 run = run + 1 if before == after else 1
-                # Single words are honestly repeated ("no, no, no, no"), whole phrases hardly ever.
-                longest = max(longest, run + (-1 if size == 1 else 0 if size == 2 else 1))
+                # Single words are honestly repeated ("no, no, no, no"), whole phrases hardly ever, sentences never.
+                weight = -1 if size == 1 else 0 if size == 2 else 1 if size < 6 or run == 1 else 2
+                longest = max(longest, run + weight)
     return longest
 
 

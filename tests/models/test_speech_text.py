@@ -28,6 +28,13 @@ def evidence(**changes: float) -> Evidence:
         ("okay okay okay okay okay okay", 3.0, True),
         ("one two three four five six seven eight nine ten eleven", 0.6, True),
         ("", 1.0, False),
+        ("Someone needs to update the price list. Someone needs to update the price list.", 4.0, True),
+        (
+            "I am not sure but I see no crashes now, so what I have is I am not sure but I see no crashes.",
+            9.0,
+            True,
+        ),
+        ("We could do that. We could do that on Monday.", 3.0, False),
     ],
 )
 def test_degenerate(text: str, seconds: float, loop: bool) -> None:
