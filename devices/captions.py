@@ -52,6 +52,13 @@ MAX_NAME_CHARS: Final = 200
 MAX_SPAN_NS: Final = 86_400 * 10**9
 """Longest stretch of one line: a day."""
 _NEAR_NS: Final = 500_000_000
+_LONGEST_JOINED: Final = 400
+"""Characters of a sentence put together from cues; captions without full stops are not one sentence."""
+_SHORTEST_CUT: Final = 20
+"""Characters of a cue that was full when its sentence was not; a shorter one ("42") was meant to end."""
+_SENTENCE_END: Final = re.compile(
+    r"""(?<![\s.][A-Z])(?<!\b(?:Dr|Mr|Ms|St|vs|No))(?<!\bMrs)[.?!]+["”)]*(?=\s|$)"""
+)
 
 
 def unrolled(cues: Sequence[Cue]) -> list[Cue]:
@@ -94,7 +101,10 @@ def _is_rolling(cues: Sequence[Cue]) -> bool:
 
 
 def lines_of_cues(cues: Sequence[Cue]) -> list[TextPiece]:
-    """One line for each stretch of one speaker in each cue; what tells the speaker is taken off the text."""
+    """One line for each stretch of one speaker in each cue; what tells the speaker is taken off the text.
+
+    A sentence that cues cut into pieces is put together again.
+    """
     names = _prefix_names(cues)
     lines: list[TextPiece] = []
     speaker: str | None = None
@@ -112,7 +122,66 @@ def lines_of_cues(cues: Sequence[Cue]) -> list[TextPiece]:
             parts[-1][1].append(raw)
             speaker = told
         lines.extend(_split(cue, parts))
-    return lines
+    return _whole_sentences(lines)
+
+
+def _whole_sentences(lines: Sequence[TextPiece]) -> list[TextPiece]:
+    """Lines where the beginning of a sentence has moved on to the line that goes on with it.
+
+    Subtitles break lines by their length, so that half a question stands at the end of one cue and half at
+    the start of the next. Only the part behind the last full stop moves: lines stay as short as cues.
+    """
+    closed = sum(_is_closed(line) for line in lines)
+    if closed * 10 < len(lines):
+        return list(lines)  # recognised without full stops: nothing tells where a sentence ends
+    whole: list[TextPiece] = []
+    for line in lines:
+        if whole and (opened := _opened(whole[-1], line)):
+            kept, begun = opened
+            whole[-1:] = [kept] if kept is not None else []
+            line = _joined(begun, line)
+        whole.append(line)
+    return whole
+
+
+def _is_closed(line: TextPiece) -> bool:
+    return line.text[-1:] in '.?!…"”)'
+
+
+def _opened(before: TextPiece, line: TextPiece) -> tuple[TextPiece | None, TextPiece] | None:
+    """A line without and with what its last sentence begins with, where the next line goes on with it."""
+    until_ns = before.offset_ns + before.duration_ns
+    if before.speaker != line.speaker or line.offset_ns - until_ns > _NEAR_NS:
+        return None
+    if _is_closed(before) or bool(before.words) != bool(line.words):
+        return None
+    if len(before.text) < _SHORTEST_CUT and not line.text[0].islower():
+        return None
+    ends = [match.end() for match in _SENTENCE_END.finditer(before.text)]
+    place = ends[-1] if ends else 0
+    begun = before.text[place:].lstrip()
+    if len(begun) + len(line.text) > _LONGEST_JOINED:
+        return None
+    if not place:
+        return None, before
+    count = len(before.text[:place].split())
+    cut_ns = before.offset_ns + before.duration_ns * place // len(before.text)
+    if before.words:
+        cut_ns = max(before.words[count].start_ns, before.offset_ns)
+    cut_ns = min(cut_ns, until_ns, line.offset_ns)
+    head = replace(before, duration_ns=cut_ns - before.offset_ns, text=before.text[:place],
+                   words=before.words[:count])  # fmt: skip
+    tail = replace(before, offset_ns=cut_ns, duration_ns=until_ns - cut_ns, text=begun,
+                   words=before.words[count:])  # fmt: skip
+    return head, tail
+
+
+def _joined(begun: TextPiece, line: TextPiece) -> TextPiece:
+    until_ns = max(line.offset_ns + line.duration_ns, begun.offset_ns + begun.duration_ns)
+    duration_ns = min(until_ns - begun.offset_ns, MAX_SPAN_NS)
+    return replace(
+        begun, duration_ns=duration_ns, text=f"{begun.text} {line.text}", words=begun.words + line.words
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +199,8 @@ class _Names:
     prefixes: frozenset[str]
     brackets: bool
     persistent: bool
-    """``>>`` marks every change, so a line without a mark is the same speaker's."""
+    """Marks stand at every change (``>>``, or names that never come twice running), so that a line without
+    a mark is the same speaker's."""
 
 
 _SAME: Final = "\0same"
@@ -205,8 +275,11 @@ def _prefix_names(cues: Sequence[Cue]) -> _Names:
     likely: Counter[str] = Counter()
     short: Counter[str] = Counter()
     prefixed = brackets = chevrons = 0
+    order: list[str] = []
     for cue in cues:
-        found = {m[1].strip() for line in cue.lines if (m := _PREFIX.match(without_tags(line)))}
+        told = [m[1].strip() for line in cue.lines if (m := _PREFIX.match(without_tags(line)))]
+        order += told
+        found = set(told)
         likely.update(name for name in found if _could_be_name(name))
         short.update(name for name in found if _is_short(name))
         prefixed += bool(found)
@@ -217,7 +290,15 @@ def _prefix_names(cues: Sequence[Cue]) -> _Names:
     come_back = {name for name, count in likely.items() if count > 1 or _LABEL.fullmatch(name)}
     if prefixed * 2 >= len(cues):
         come_back |= set(likely) | {name for name, count in short.items() if count > 2}
-    return _Names(frozenset(come_back), brackets * 5 >= len(cues) or brackets > 2, chevrons * 20 > len(cues))
+    named = [name for name in order if name in come_back]
+    persistent = chevrons * 20 > len(cues) or (prefixed * 2 < len(cues) and _only_at_changes(named))
+    return _Names(frozenset(come_back), brackets * 5 >= len(cues) or brackets > 2, persistent)
+
+
+def _only_at_changes(names: Sequence[str]) -> bool:
+    """Whether the names in a file stand where the speaker changes, and nowhere else."""
+    again = sum(one == other for one, other in itertools.pairwise(names))
+    return len(names) >= 4 and again * 20 <= len(names)
 
 
 def _is_short(text: str) -> bool:

@@ -177,13 +177,102 @@ BEN: Sure.
     lines, _ = lines_of(tmp_path, "change.srt", text)
     # The second cue goes on with Anna's sentence. Who says the third one is not in the file.
     assert spoken(lines) == [
-        ("ANNA", "The first thing is"),
-        ("ANNA", "that the boiler leaks."),
+        ("ANNA", "The first thing is that the boiler leaks."),
         (None, "Somebody should look at it."),
         ("BEN", "I will call the plumber."),
         ("ANNA", "Thanks."),
         ("BEN", "Sure."),
     ]
+
+
+PODCAST = """1
+00:00:01,000 --> 00:00:04,000
+Anna: Hello and welcome. What did
+
+2
+00:00:04,000 --> 00:00:07,000
+Doctor Kim of the North Hospital
+say about the new
+
+3
+00:00:06,500 --> 00:00:09,000
+ward? He is away. I will
+
+4
+00:00:09,200 --> 00:00:10,000
+ask him.
+
+5
+00:00:15,000 --> 00:00:17,000
+Another matter now.
+
+6
+00:00:17,000 --> 00:00:19,000
+Ben: Yes, the lift. It stands
+
+7
+00:00:21,000 --> 00:00:23,000
+still, says J. Wu.
+
+8
+00:00:23,000 --> 00:00:25,000
+Anna: Oh, dear.
+
+9
+00:00:25,000 --> 00:00:26,000
+42
+
+10
+00:00:26,000 --> 00:00:27,000
+Steps.
+
+11
+00:00:27,000 --> 00:00:29,000
+Ben: Yes.
+"""
+
+
+def test_sentences_that_cues_cut_are_whole_again(tmp_path: Path) -> None:
+    lines, _ = lines_of(tmp_path, "podcast.srt", PODCAST)
+    # Names stand where the speaker changes, and only there: the lines after a pause are still theirs.
+    assert spoken(lines) == [
+        ("Anna", "Hello and welcome."),
+        ("Anna", "What did Doctor Kim of the North Hospital say about the new ward? He is away."),
+        ("Anna", "I will ask him."),
+        ("Anna", "Another matter now."),
+        ("Ben", "Yes, the lift. It stands"),  # two seconds of silence: nobody knows whether it goes on
+        ("Ben", "still, says J. Wu."),
+        ("Anna", "Oh, dear."),
+        ("Anna", "42"),
+        ("Anna", "Steps."),
+        ("Ben", "Yes."),
+    ]
+    starts, ends = [start for start, *_ in lines], [end for _, end, *_ in lines]
+    assert starts == sorted(starts)
+    assert 1.0 < starts[1] < 4.0 and ends[0] == starts[1]
+    assert starts[2] > 6.5 and ends[2] == 10.0
+
+
+def test_a_joined_sentence_keeps_the_times_of_its_words(tmp_path: Path) -> None:
+    text = """WEBVTT
+
+00:01.000 --> 00:03.000
+<v Anna>Good.<00:01.500> We<00:02.000> close<00:02.500> it
+
+00:03.000 --> 00:05.000
+<v Anna>on<00:04.000> Monday.
+"""
+    pieces, _ = pieces_of(tmp_path, "words.vtt", text)
+    assert [piece.text for piece in pieces] == ["Good.", "We close it on Monday."]
+    assert [(word.text, word.start_ns / 1e9) for word in pieces[1].words] == [
+        ("We", 1.5), ("close", 2.0), ("it", 2.5), ("on", 3.0), ("Monday.", 4.0),
+    ]  # fmt: skip
+
+
+def test_captions_without_full_stops_stay_as_they_are(tmp_path: Path) -> None:
+    cues = [f"00:0{n}.000 --> 00:0{n + 1}.000\nand number {n} of these long ones\n" for n in range(8)]
+    lines, _ = lines_of(tmp_path, "bare.vtt", "WEBVTT\n\n" + "\n".join(cues))
+    assert len(lines) == 8
 
 
 @pytest.mark.parametrize(
