@@ -18,6 +18,7 @@ from operators.settings import SettingsProblem, load_settings
 
 from .audit import AuditProblem
 from .audit import app as audit_app
+from .calibrate_command import calibrate
 from .command_settings import PATIENCE_S, settings_of
 from .review import ReviewProblem
 from .review_command import purge_meeting, review
@@ -36,6 +37,7 @@ app.add_typer(rules_app, name="rules")
 app.add_typer(audit_app, name="audit")
 app.command("review")(review)
 app.command("purge")(purge_meeting)
+app.command("calibrate")(calibrate)
 
 Inputs = Annotated[
     list[Path], typer.Argument(metavar="INPUT…", help="sound, video, transcripts, or one room folder")
@@ -363,6 +365,7 @@ def topics_create(
 def _problems() -> tuple[type[Exception], ...]:
     """Errors that are the user's to mend."""
     from devices.publisher import PublishError
+    from devices.stored_calibrations import CalibrationProblem
     from devices.streams import InputError
     from models.speech_recogniser import ModelError
     from operators.broker.kafka_link import BrokerUnreachable, TopicProblem
@@ -373,6 +376,7 @@ def _problems() -> tuple[type[Exception], ...]:
         UserProblem,
         RulesProblem,
         AuditProblem,
+        CalibrationProblem,
         ReviewProblem,
         SettingsProblem,
         InputError,

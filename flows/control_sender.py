@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from confluent_kafka import KafkaError, Message, Producer
 
-from contracts.messages import AnyControl, control_key
+from contracts.messages import ALL_MEETINGS, AnyControl, control_key
 from contracts.topics import CONTROL
 from operators.broker.kafka_link import BrokerLink, BrokerUnreachable
 
@@ -40,10 +40,12 @@ class ControlSender:
 
         names = self._link.names
         for key, value in messages:
-            self._producer.produce(
-                names.of(CONTROL), key=key, value=value, partition=names.partition(meeting_id),
-                on_delivery=on_delivery,
-            )  # fmt: skip
+            # What holds for all meetings stands in every partition: each is read alone.
+            everywhere = range(names.shards)
+            for partition in everywhere if meeting_id == ALL_MEETINGS else (names.partition(meeting_id),):
+                self._producer.produce(
+                    names.of(CONTROL), key=key, value=value, partition=partition, on_delivery=on_delivery
+                )
         if self._producer.flush(self._wait_s) > 0 or failed:
             why = failed[0] if failed else f"waited {self._wait_s:g} s"
             raise BrokerUnreachable(f"{self._link.bootstrap} did not take a control message ({why})")

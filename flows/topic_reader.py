@@ -27,6 +27,8 @@ class Found:
     offset: int
     key: bytes
     value: bytes | None
+    time_ms: int = 0
+    """Append time, or the producer's where the broker keeps none; UTC."""
 
 
 class TopicReader:
@@ -82,7 +84,7 @@ class TopicReader:
                 out.append(
                     Found(
                         self._names.bare(place[0]), place[1], message.offset() or 0, message.key() or b"",
-                        message.value(),
+                        message.value(), message.timestamp()[1],
                     )
                 )  # fmt: skip
             elif error.code() == KafkaError._PARTITION_EOF:
