@@ -103,7 +103,9 @@ class MediaWorkers:
         reader: SlideReaderSettings | None = None,
     ) -> None:
         self._lock = threading.Lock()
-        self._recognition = RecognitionPool(recogniser, PoolSettings(workers=recognition_workers))
+        self._recogniser = recogniser
+        self._pool_settings = PoolSettings(workers=recognition_workers)
+        self._recognition: RecognitionPool | None = None
         self._decoders = DecoderPool(decode or DecodeSettings())
         reader_settings = reader or SlideReaderSettings()
         self._reader_settings = reader_settings
@@ -120,6 +122,7 @@ class MediaWorkers:
     def warm_up(self) -> None:
         """Start what takes time and wait for it, so that the first packet does not."""
         reader = self._readers.submit(self._reader_of_thread)
+        self._pool()
         self._decoders.warm_up()
         reader.result()
 
@@ -129,7 +132,7 @@ class MediaWorkers:
             self._outstanding[shard] = self._outstanding.get(shard, 0) + 1
             if isinstance(ask, RecognitionRequest):
                 try:
-                    self._recognition.submit(ask, owner)
+                    self._pool().submit(ask, owner)
                 except PoolFull as full:
                     self._answer(owner, ask, Recognised(ask, full))
                 else:
@@ -162,12 +165,19 @@ class MediaWorkers:
 
     def close(self) -> None:
         """End all pools and child processes."""
-        self._recognition.close()
+        if self._recognition is not None:
+            self._recognition.close()
         self._decoders.close()
         self._readers.shutdown(wait=False, cancel_futures=True)
 
+    def _pool(self) -> RecognitionPool:
+        """The pool of recognition, begun when it is first needed: a transcript needs no weights."""
+        if self._recognition is None:
+            self._recognition = RecognitionPool(self._recogniser, self._pool_settings)
+        return self._recognition
+
     def _sort_answers(self) -> None:
-        for request, found in self._recognition.collect():
+        for request, found in self._recognition.collect() if self._recognition is not None else ():
             self._answer(self._owner_of_request.pop(id(request)), request, Recognised(request, found))
         for result in self._decoders.collect():
             owner, ask = result.meta
