@@ -223,9 +223,11 @@ def test_a_calibration_grows_unsure_with_its_age(days: int, grown_ns: int, notic
 
 def test_a_counter_of_32_bits_begins_anew_without_a_step() -> None:
     turn = 2**32 * S // 90_000
-    stamps = [t - (turn if n >= 5 else 0) for n, t in enumerate(truth(10))]
-    found = told([STARTED, *stream(stamps)])
-    assert (found.placed, found.notices) == (truth(10), [])
+    stamps = [t - (turn - 3 * MS if n >= 5 else 0) for n, t in enumerate(truth(10))]
+    blocks = stream(stamps)
+    found = told([STARTED, *blocks[:9], calibration(5 * MS), blocks[9]])
+    expected = [t + (3 * MS if n >= 5 else 0) for n, t in enumerate(truth(9))]
+    assert (found.placed, found.notices) == ([*expected, truth(10)[9] - 2 * MS], [])
     assert found.records[1].uncertainty_ns == found.records[0].uncertainty_ns
 
 
