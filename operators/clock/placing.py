@@ -4,6 +4,7 @@ import datetime
 from dataclasses import dataclass, field, replace
 from typing import Final, Literal
 
+from contracts.leap_seconds import LEAP_SECONDS
 from contracts.messages import (
     ALL_MEETINGS,
     Calibration,
@@ -27,8 +28,8 @@ _MOST_OFFSET_NS: Final = 2**63 - 2**61
 """What steps may add up to: still a number of 64 bits with a calibration on top."""
 _NS_PER_S: Final = 1_000_000_000
 _LONGEST_LOSS_NS: Final = 86_400 * _NS_PER_S
-DEFAULT_TAI_UTC_S: Final = 37
-"""TAI minus UTC since 2017 (IERS Bulletin C)."""
+DEFAULT_TAI_UTC_S: Final = LEAP_SECONDS[-1][1]
+"""TAI minus UTC now, where the meeting does not say it."""
 
 
 @dataclass(frozen=True, slots=True)

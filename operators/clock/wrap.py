@@ -1,20 +1,10 @@
-"""Counters that begin anew: 32-bit time stamps as RTP has them, unwrapped."""
+"""Counters that begin anew: 32-bit time stamps as RTP has them (RFC 3550)."""
 
 from typing import Final
 
 TICK_RATES_HZ: Final = (1_000, 8_000, 16_000, 24_000, 32_000, 44_100, 48_000, 90_000, 96_000, 1_000_000)
 """Rates at which 32-bit counters of media devices commonly run (RFC 3551: the media clock)."""
 _SLACK_NS: Final = 50_000_000
-
-
-def unwrap(extended: int, value: int, bits: int = 32) -> int:
-    """The count nearest to ``extended`` (the last one, unwrapped) whose low ``bits`` are ``value``.
-
-    Reordering across the wrap goes back as easily as forward. Source: RFC 3550, A.1.
-    """
-    turn = 1 << bits
-    ahead = (value - extended) % turn
-    return extended + (ahead if ahead < turn // 2 else ahead - turn)
 
 
 def wrapped_by_ns(jump_ns: int) -> int | None:
