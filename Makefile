@@ -11,7 +11,7 @@ PIP_LOCKED := $(PIP_INSTALL) --no-deps --require-hashes --only-binary :all: --no
 COMPILE_LOCK := uv pip compile pyproject.toml --quiet --universal --python-version 3.11 \
 	--generate-hashes --no-emit-index-url --custom-compile-command "make lock"
 
-.PHONY: help install install-train install-gpu demo rooms voices test test-all lint format schemas lock clean
+.PHONY: help install install-train install-gpu gpu-check demo rooms voices test test-all lint format schemas lock clean
 
 help: ## say what the targets do
 	@echo "minuted: the minutes of a meeting, while it is still going on"
@@ -103,6 +103,10 @@ test: install ## run all tests of the default install
 
 test-all: install-train ## run all tests, those that need torch included
 	@$(PY) -m pytest
+
+# The machine's own Python, not .venv: a machine with a GPU may have torch and nothing else of ours.
+gpu-check: ## check and time the attention kernels on this machine's GPU (its own Python needs torch)
+	@$${PYTHON:-python3} kernels/gpu_check.py
 
 lint: install ## check style and types
 	@$(PY) -m ruff check .
