@@ -14,7 +14,8 @@ from typing import Final
 from .streams import InputError, Note, WordPiece
 
 _TIME = r"(?:(\d{1,4})\s*:\s*)?(\d{1,2})\s*:\s*(\d{1,2})(?:\s*[.,:]\s*(\d{1,9}))?"
-_ARROW: Final = re.compile(rf"^\s*{_TIME}\s*-{{1,3}}>\s*{_TIME}(?:\s|$)")
+_ARROW: Final = re.compile(rf"^\s*{_TIME}\s*(?:[-–—]{{1,3}}>|→)\s*{_TIME}(?:\s|$)")
+"""Word processors make one dash or one arrow of ``-->``."""
 _NAMED_ID: Final = re.compile(r'^\s*\d+\s+"([^"<>]{1,100})"\s*(?:\(\d*\)\s*)?$')
 """Cue ids as Webex writes them: number, speaker in quotes, account."""
 _INLINE_TIME: Final = re.compile(rf"<{_TIME}>")
@@ -117,7 +118,7 @@ def _blocks(text: str) -> Iterator[tuple[int, int, list[str]]]:
     skipping = after_blank = False
     above = speaker = ""
     for line in [*lines, ""]:
-        match = _ARROW.match(line) if "->" in line else None
+        match = _ARROW.match(line) if ">" in line or "→" in line else None
         if match is not None:
             if times is not None:
                 yield (*times, _voiced(_without_id(body, after_blank), speaker))

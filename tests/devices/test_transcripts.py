@@ -269,6 +269,12 @@ def test_a_joined_sentence_keeps_the_times_of_its_words(tmp_path: Path) -> None:
     ]  # fmt: skip
 
 
+@pytest.mark.parametrize("arrow", ["-->", "->", "–>", "—>", "→", " --> ", "–-> "])
+def test_times_with_the_arrows_of_word_processors(tmp_path: Path, arrow: str) -> None:
+    lines, _ = lines_of(tmp_path, "arrow.srt", f"1\n0: 0: 8,5{arrow}0: 1 : 02.0\nWe start.\n")
+    assert lines == [(8.5, 62.0, None, "We start.")]
+
+
 def test_captions_without_full_stops_stay_as_they_are(tmp_path: Path) -> None:
     cues = [f"00:0{n}.000 --> 00:0{n + 1}.000\nand number {n} of these long ones\n" for n in range(8)]
     lines, _ = lines_of(tmp_path, "bare.vtt", "WEBVTT\n\n" + "\n".join(cues))
