@@ -28,7 +28,9 @@ from .captions import MAX_NAME_CHARS
 from .isolated import IsolatedSource, isolated_probe
 from .media import MEDIA_SUFFIXES, SoundSettings, SoundSource
 from .pictures import PICTURE_SUFFIXES, PictureSource, is_picture_folder, natural_order
-from .room import ROOM_FILE, RoomDevice, RoomFile, read_room
+from .room import ROOM_FILE, RoomCalibration, RoomDevice, RoomFile, read_room
+from .stored_calibrations import FOLDER as CALIBRATION_FOLDER
+from .stored_calibrations import read_stored
 from .streams import InputError, Problem, Source, Stream, merged
 from .transcripts import TRANSCRIPT_SUFFIXES, TranscriptSource, Turn, is_timeline, read_transcript, read_turns
 from .video import VideoSettings, VideoSource
@@ -94,10 +96,12 @@ def open_inputs(
     start_ns: int | None = None,
     speech_source: Literal["sound", "transcript"] | None = None,
     settings: InputSettings | None = None,
+    calibrations: Path | None = None,
 ) -> Room:
     """The room that the inputs make; reads headers and transcripts, media only when their streams are read.
 
-    What is given here wins over ``room.json``. Without ``start_ns`` and a room that knows its start, the
+    What is given here wins over ``room.json``. ``calibrations``: a folder of stored ones; by default that of the
+    room's folder. Without ``start_ns`` and a room that knows its start, the
     timeline begins at 0. The date falls back to one in a file's name, then to the recorder's.
 
     Raises:
@@ -114,7 +118,7 @@ def open_inputs(
         if len(paths) > 1:
             raise InputError(timelines[0], "the log of a meeting holds all of it and goes alone")
         return Room(meeting_id or meeting_id_of(timelines[0].stem), (), (), timeline=timelines[0])
-    return _Opening(paths, settings or InputSettings()).room(
+    return _Opening(paths, settings or InputSettings(), calibrations).room(
         title, date, tuple(attendees), meeting_id, start_ns, speech_source
     )
 
@@ -122,7 +126,7 @@ def open_inputs(
 class _Opening:
     """Opens the inputs of one room one after the other and collects what is wrong with some of them."""
 
-    def __init__(self, paths: Sequence[Path], settings: InputSettings) -> None:
+    def __init__(self, paths: Sequence[Path], settings: InputSettings, calibrations: Path | None) -> None:
         self.problems: list[Problem] = []
         self._settings = settings
         self._first = paths[0]
@@ -133,6 +137,9 @@ class _Opening:
         if rooms and len(paths) > 1:
             raise InputError(rooms[0], "a room folder goes alone, not with other inputs")
         self._folder = rooms[0] if rooms else None
+        self._calibration_folder = calibrations
+        if calibrations is None and self._folder is not None:
+            self._calibration_folder = self._folder / CALIBRATION_FOLDER
         self._info = (
             read_room(self._folder, self._noting(self._folder / ROOM_FILE)) if self._folder else RoomFile()
         )
@@ -318,7 +325,12 @@ class _Opening:
         return tuple(named[:16])
 
     def _calibrations(self, meeting: str) -> list[Calibration]:
-        return [Calibration(meeting_id=meeting, **entry.model_dump()) for entry in self._info.calibration]
+        """What the room tells, and above it what is stored beside it, device by device."""
+        known: dict[str, RoomCalibration] = {entry.device: entry for entry in self._info.calibration}
+        if self._calibration_folder is not None:
+            names = [device.name for device in self._devices]
+            known |= {c.device: c for c in read_stored(self._calibration_folder, names, self.problems.append)}
+        return [Calibration(meeting_id=meeting, **entry.model_dump()) for entry in known.values()]
 
     def _speaker_turns(self, meeting: str, start_ns: int) -> list[SpeakerTurns]:
         """Turns go to the sound whose name the file or its lines bear, else to the only sound there is."""

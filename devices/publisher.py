@@ -9,7 +9,7 @@ import datetime
 import itertools
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, Literal
 
@@ -20,6 +20,7 @@ from contracts.headers import Headers, cloud_event
 from contracts.messages import (
     AnyControl,
     Calibration,
+    ClockState,
     EndOfStream,
     MeetingEnded,
     MeetingStarted,
@@ -163,6 +164,7 @@ class Publisher:
         only: frozenset[Modality] | None = None,
         progress: Progress | None = None,
         stop: threading.Event | None = None,
+        states: Callable[[], Sequence[ClockState]] | None = None,
     ) -> PublishReport:
         """Send a room, control messages first, and wait until all of it is delivered.
 
@@ -173,6 +175,7 @@ class Publisher:
             keep_open: no ``meeting_ended`` in the end; other publishers go on.
             only: kinds of streams to send; None is all.
             stop: when set, streams are ended where they are.
+            states: asked before every message for what is to be said of the devices' clocks.
 
         A live room goes out as its devices give it: ``speed`` and ``start_ns`` do not count.
 
@@ -211,6 +214,8 @@ class Publisher:
                 stopped = True
             if stopped:
                 break
+            for state in states() if states is not None else ():
+                self.send_control(state)
             sent = self._send_device(self._restamped(message, shift_ns, epoch), stream.modality)
             open_streams[stream.name] = sent
             if isinstance(sent, EndOfStream):
@@ -379,7 +384,8 @@ def moved_control(
                 for turn in message.turns
             )
             message = message.model_copy(update={"turns": turns})
-        elif isinstance(message, Calibration):
+        elif isinstance(message, Calibration) and message.ref_ns:
+            # 0 is the device's first stamp, wherever that is moved to.
             message = message.model_copy(update={"ref_ns": message.ref_ns + shift_ns})
         moved.append(message)
     return tuple(moved)

@@ -72,7 +72,9 @@ def read_stored(
             problem(Problem(path, f"calibration left out: {error.what}"))
             continue
         if one.device not in devices:
-            problem(Problem(path, f"calibration left out: it is of {one.device}, which is not in this meeting"))
+            problem(
+                Problem(path, f"calibration left out: it is of {one.device}, which is not in this meeting")
+            )
         else:
             found.append(one)
     return tuple(found)

@@ -10,7 +10,7 @@ from typing import Final, Literal
 
 import numpy as np
 import numpy.typing as npt
-import scipy.signal
+import scipy.signal  # type: ignore[import-untyped]
 
 from contracts.pulse_train import ON_S, PULSES_S
 from devices.stored_calibrations import CalibrationProblem
@@ -168,9 +168,7 @@ def _pulses(heard: Sequence[Heard], seen: Sequence[Seen]) -> dict[str, _Found]:
     found: dict[str, _Found] = {}
     for sound in heard:
         times = np.asarray(chirps(sound), np.float64)
-        moments = [
-            Moment(sound.first_ns + round(start * 1e9), _CHIRP_NS) for start in trains(times, 0.003)
-        ]
+        moments = [Moment(sound.first_ns + round(start * 1e9), _CHIRP_NS) for start in trains(times, 0.003)]
         if moments:
             found[sound.device] = _Found("sound", moments)
     for pictures in seen:
@@ -433,7 +431,9 @@ class _Solving:
             # Between microphones only the difference of their ways counts, to the light each whole way.
             offset = at - zero
             if name == right:
-                measured.append(Measured(name, one.kind, "reference", 0, _REFERENCE_NS, 0.0, one.moments[0].at_ns))
+                measured.append(
+                    Measured(name, one.kind, "reference", 0, _REFERENCE_NS, 0.0, one.moments[0].at_ns)
+                )
                 continue
             bound = half + zero_half + self._way_half(name, one, right, found[right]) + _REFERENCE_NS
             skew = self._skew_ppb(one, found[right])
@@ -463,7 +463,9 @@ class _Solving:
         """Whose clock is taken as right, and what is to be said of that."""
         if self.reference is not None:
             if self.reference not in starts:
-                raise CalibrationProblem(f"{self.reference}: the signal is not clear there; it cannot be the reference")
+                raise CalibrationProblem(
+                    f"{self.reference}: the signal is not clear there; it cannot be the reference"
+                )
             return self.reference, ()
         groups = [
             [other for other, (start, _) in starts.items() if abs(start - starts[name][0]) < _AGREE_NS]

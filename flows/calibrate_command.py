@@ -59,7 +59,9 @@ def calibrate(
         Path | None, typer.Option(help="folder for DEVICE.json; default calibration in the room's folder")
     ] = None,
     publish: Annotated[bool, typer.Option(help="send it as control messages, for all meetings")] = False,
-    plot: Annotated[Path | None, typer.Option(metavar="OUT.svg", help="picture of the stamps' errors")] = None,
+    plot: Annotated[
+        Path | None, typer.Option(metavar="OUT.svg", help="picture of the stamps' errors")
+    ] = None,
 ) -> None:
     """Find out which clocks of a room are wrong and by how much; without arguments, says how."""
     from devices.inputs import open_inputs
@@ -92,7 +94,9 @@ def calibrate(
         taken.heard(), taken.seen(), reference=reference, distances_m=distances, arrival_error_ns=taken.arrival_error_ns
     )  # fmt: skip
     day = None if room is None else _day_of(room)
-    stored = calibrations_of(outcome, taken, day or datetime.datetime.now(datetime.UTC).date(), room is not None)
+    stored = calibrations_of(
+        outcome, taken, day or datetime.datetime.now(datetime.UTC).date(), room is not None
+    )
     for line in outcome_lines(outcome):
         print(line)
     folder = out or (inputs[0] / FOLDER if inputs and inputs[0].is_dir() else Path(FOLDER))
@@ -148,7 +152,9 @@ def _line(one: Measured) -> str:
     if not one.wrong:
         return f"{one.device}: its clock {runs} {sure}; the flow will take that off"
     wrong = f"stamps are {_amount(abs(one.offset_ns))} {late}"
-    return f"{one.device}: {wrong}{' and its clock ' + runs if runs else ''} {sure}; the flow will take that off"
+    return (
+        f"{one.device}: {wrong}{' and its clock ' + runs if runs else ''} {sure}; the flow will take that off"
+    )
 
 
 def _amount(ns: int) -> str:
@@ -166,7 +172,9 @@ def _write_signal(path: Path) -> None:
             write_film(path)
         case _:
             raise CalibrationProblem(f"--signal {path}: use a name that ends with .html or .mp4")
-    print(f"wrote {path}: flashes with tones, {LENGTH_S:.0f} s; play it, then run minuted calibrate on the recording")
+    print(
+        f"wrote {path}: flashes with tones, {LENGTH_S:.0f} s; play it, then run minuted calibrate on the recording"
+    )
 
 
 def _write(path: Path, text: str) -> None:
@@ -206,7 +214,9 @@ def _plot_log(log: Path, plot: Path | None) -> None:
     from .calibrate_plot import panels_of_log, svg
 
     if plot is None:
-        raise CalibrationProblem(f"{log}: the log of a meeting; say --plot OUT.svg to see how its clocks were followed")
+        raise CalibrationProblem(
+            f"{log}: the log of a meeting; say --plot OUT.svg to see how its clocks were followed"
+        )
     try:
         panels = panels_of_log(log.read_bytes().splitlines())
     except ValueError as error:
@@ -226,4 +236,3 @@ def _publish(stored: Sequence[RoomCalibration], brokers: str | None) -> None:
     for one in stored:
         sender.send(Calibration(meeting_id=ALL_MEETINGS, **one.model_dump()))
     print(f"published {len(stored)} calibrations, for all meetings")
-

@@ -54,7 +54,9 @@ class Taken:
         else:
             return
         if arrival_ns is not None:
-            ahead = packet.timestamp_ns + packet.duration_ns * (packet.modality is Modality.AUDIO) - arrival_ns
+            ahead = (
+                packet.timestamp_ns + packet.duration_ns * (packet.modality is Modality.AUDIO) - arrival_ns
+            )
             error = ahead + _FLOOR_NS[packet.modality]
             known = self.arrival_error_ns.get(packet.device_id)
             self.arrival_error_ns[packet.device_id] = error if known is None else max(known, error)
@@ -125,7 +127,9 @@ class _Pictures:
                 at_ns = packet.timestamp_ns if frame.pts is None else int(frame.pts)
                 if not self.at_ns or at_ns > self.at_ns[-1]:
                     self.at_ns.append(at_ns)
-                    self._levels.append((float(small.mean()) / 255, float(np.percentile(small, _DARK_PERCENT)) / 255))
+                    self._levels.append(
+                        (float(small.mean()) / 255, float(np.percentile(small, _DARK_PERCENT)) / 255)
+                    )
         except (PictureError, av.FFmpegError, ValueError):
             self._decoder = None
 

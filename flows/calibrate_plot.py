@@ -109,7 +109,9 @@ def svg(panels: Sequence[Panel]) -> str:
     ]
     for number, panel in enumerate(panels):
         out += _panel(panel, _TOP + number * (_PANEL + _GAP), length_s)
-    step = next(s for s in (1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1800, 3600, 7200, 10**9) if length_s / s <= 9)
+    step = next(
+        s for s in (1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1800, 3600, 7200, 10**9) if length_s / s <= 9
+    )
     for tick in range(0, math.floor(length_s) + 1, step):
         x = _x(tick, length_s)
         out.append(f'<text x="{x:.1f}" y="{height - 20}" text-anchor="middle" fill="{_INK}">{tick} s</text>')
@@ -137,7 +139,9 @@ def _panel(panel: Panel, top: int, length_s: float) -> list[str]:
         return top + _PANEL / 2 * (1 - _scaled(value_ms) / reach)
 
     right = _WIDTH - _RIGHT
-    out = [f'<text x="{_LEFT + 6}" y="{top + 14}" font-weight="bold" fill="{_INK}">{escape(panel.device)}</text>']
+    out = [
+        f'<text x="{_LEFT + 6}" y="{top + 14}" font-weight="bold" fill="{_INK}">{escape(panel.device)}</text>'
+    ]
     ticks = [t for t in _TICKS_MS if _scaled(t) <= reach * 1.001]
     shown = ticks[-1:] if len(ticks) < 2 else [ticks[-1], *ticks[-3:-1:2]] if len(ticks) > 3 else ticks
     for tick in sorted({0.0, *shown, *(-t for t in shown)}):
@@ -149,7 +153,10 @@ def _panel(panel: Panel, top: int, length_s: float) -> list[str]:
     upper = [f"{_x(p.at_s, length_s):.1f} {y(p.bound_ms):.1f}" for p in points]
     lower = [f"{_x(p.at_s, length_s):.1f} {y(-p.bound_ms):.1f}" for p in reversed(points)]
     out.append(f'<path d="M{"L".join([*upper, *lower])}Z" fill="{_BOUND}" fill-opacity="0.18"/>')
-    for colour, values in ((_STAMPED, [p.stamped_ms for p in points]), (_PLACED, [p.placed_ms for p in points])):
+    for colour, values in (
+        (_STAMPED, [p.stamped_ms for p in points]),
+        (_PLACED, [p.placed_ms for p in points]),
+    ):
         line = "L".join(f"{_x(p.at_s, length_s):.1f} {y(v):.1f}" for p, v in zip(points, values, strict=True))
         out.append(f'<path d="M{line}" fill="none" stroke="{colour}" stroke-width="2"/>')
     out.append(f'<path d="M{_LEFT} {top}V{top + _PANEL}H{right}" fill="none" stroke="{_INK}"/>')

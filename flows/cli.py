@@ -6,7 +6,6 @@ import os
 import signal
 import sys
 import threading
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -157,16 +156,26 @@ def publish(
         list[str] | None, typer.Option(metavar="[NAME=]DEVICE", help="a camera here (V4L2), e.g. /dev/video0")
     ] = None,
     screen: Annotated[
-        list[str] | None, typer.Option(metavar="[NAME=]DISPLAY", help="a screen here (X11), e.g. :0, as slides")
+        list[str] | None,
+        typer.Option(metavar="[NAME=]DISPLAY", help="a screen here (X11), e.g. :0, as slides"),
     ] = None,
     duration: Annotated[float | None, typer.Option(metavar="SECONDS", help="stop after so long")] = None,
+    calibration: Annotated[
+        Path | None,
+        typer.Option(metavar="FOLDER", help="stored calibrations; default: that of the room's folder"),
+    ] = None,
+    ptp_clock: Annotated[
+        Path | None, typer.Option(metavar="/dev/ptpN", help="stamp devices of this machine by this PTP clock")
+    ] = None,
 ) -> None:
     """Publish files, or devices of this machine, as device streams; Ctrl-C ends the streams and the meeting."""
     from contracts.packet import Modality
     from devices.inputs import InputSettings, open_inputs
     from devices.live import LiveDevice, open_live
     from devices.media import SoundSettings
-    from devices.publisher import Publisher, tai_now_ns
+    from devices.publisher import Publisher, Stamp, true_stamp
+
+    from .publish_clocks import doubts, existing, machine_clock, watch_of, with_stored
 
     settings = settings_of(brokers)
     live = [LiveDevice.parse("microphone", text) for text in microphone or ()]
@@ -174,15 +183,21 @@ def publish(
     live += [LiveDevice.parse("screen", text) for text in screen or ()]
     if bool(live) == bool(inputs):
         raise UserProblem("publish: name either files or devices (--microphone, --camera, --screen)")
+    stamp: Stamp = true_stamp
+    states = None
     if live:
+        clock, readers = machine_clock(ptp_clock)
+        tai_ns, utc_ns = clock.now_ns()
         room = open_live(
-            live, meeting_id=_meeting_id(meeting), title=title, attendees=_names(attendees),
-            tai_ns=tai_now_ns(), utc_ns=time.time_ns(),
+            live, meeting_id=_meeting_id(meeting), title=title, attendees=_names(attendees), tai_ns=tai_ns, utc_ns=utc_ns
         )  # fmt: skip
+        room = with_stored(room, calibration)
+        stamp, states = clock.stamper(), watch_of(room, readers).changes
     else:
         room = open_inputs(
             inputs or [], title=title, date=_day(date), attendees=_names(attendees), meeting_id=_meeting_id(meeting),
             settings=InputSettings(sound=SoundSettings(codec=codec)),
+            calibrations=None if calibration is None else existing(calibration),
         )  # fmt: skip
     if room.timeline is not None:
         raise UserProblem(
@@ -192,13 +207,15 @@ def publish(
     _end_at(stop, duration)
     with _progress("publishing") as tell:
         report = Publisher(
-            settings.bootstrap_servers, settings.link().names, unreachable_after_s=PATIENCE_S
+            settings.bootstrap_servers, settings.link().names, unreachable_after_s=PATIENCE_S, stamp=stamp
         ).publish(
-            room, speed=_speed(speed), keep_open=keep_open, stop=stop, progress=tell,
+            room, speed=_speed(speed), keep_open=keep_open, stop=stop, progress=tell, states=states,
             only=frozenset({Modality.TRANSCRIPT}) if transcript_only else None,
         )  # fmt: skip
     for problem in room.problems:
         print(f"minuted: {problem}", file=sys.stderr)
+    for line in doubts(room, datetime.datetime.now(datetime.UTC).date()):
+        print(f"minuted: {line}", file=sys.stderr)
     told = {"meeting": report.meeting_id, "sent": dict(report.sent), "failed": report.failed}
     print(json.dumps(told | {"max_lateness_ms": round(report.max_lateness_ns / 1e6, 1)}))
     if report.failed:
