@@ -16,11 +16,11 @@ from operators.clock.records import in_force
 from .calibrate import Outcome
 
 _WIDTH: Final = 720
-_PANEL: Final = 150
+_PANEL: Final = 130
 _LEFT: Final = 80
 _RIGHT: Final = 18
-_TOP: Final = 26
-_GAP: Final = 22
+_TOP: Final = 48
+_GAP: Final = 34
 _TICKS_MS: Final = (1.0, 10.0, 100.0, 1_000.0, 10_000.0, 100_000.0)
 _INK: Final = "#333"
 _STAMPED: Final = "#c0392b"
@@ -79,18 +79,21 @@ def panels_of_log(lines: Iterable[bytes]) -> list[Panel]:
     zero_ns = min((time_ns for *_, time_ns in placed), default=0)
     panels: list[Panel] = []
     for device, records in sorted(clocks.items()):
-        points = [
-            Point(
-                (time_ns - zero_ns) / 1e9, (to_timeline_ns(records[0], raw) - time_ns) / 1e6,
-                (to_timeline_ns(_at(records[:known], raw), raw) - time_ns) / 1e6,
-                _at(records[:known], raw).uncertainty_ns / 1e6,
-            )
-            for one, raw, known, time_ns in placed
-            if one == device
-        ]  # fmt: skip
-        step = max(1, len(points) // _MOST_POINTS)
+        own = [(raw, known, time_ns) for one, raw, known, time_ns in placed if one == device]
+        own = sorted(own[:: max(1, len(own) // _MOST_POINTS)], key=lambda found: found[2])
+        points: list[Point] = []
+        for place, (raw, known, time_ns) in enumerate(own):
+            # Where a record came between two looks, the second shows both what held before and what held after.
+            for held in dict.fromkeys((own[max(0, place - 1)][1], known)):
+                record = _at(records[:held], raw)
+                points.append(
+                    Point(
+                        (time_ns - zero_ns) / 1e9, (to_timeline_ns(records[0], raw) - time_ns) / 1e6,
+                        (to_timeline_ns(record, raw) - time_ns) / 1e6, record.uncertainty_ns / 1e6,
+                    )
+                )  # fmt: skip
         if points:
-            panels.append(Panel(device, tuple(sorted(points[::step], key=lambda p: p.at_s))))
+            panels.append(Panel(device, tuple(points)))
     return panels
 
 
@@ -139,9 +142,7 @@ def _panel(panel: Panel, top: int, length_s: float) -> list[str]:
         return top + _PANEL / 2 * (1 - _scaled(value_ms) / reach)
 
     right = _WIDTH - _RIGHT
-    out = [
-        f'<text x="{_LEFT + 6}" y="{top + 14}" font-weight="bold" fill="{_INK}">{escape(panel.device)}</text>'
-    ]
+    out = [f'<text x="{_LEFT}" y="{top - 6}" font-weight="bold" fill="{_INK}">{escape(panel.device)}</text>']
     ticks = [t for t in _TICKS_MS if _scaled(t) <= reach * 1.001]
     shown = ticks[-1:] if len(ticks) < 2 else [ticks[-1], *ticks[-3:-1:2]] if len(ticks) > 3 else ticks
     for tick in sorted({0.0, *shown, *(-t for t in shown)}):
