@@ -78,6 +78,8 @@ _MARK_EVERY_NS: Final = 100_000_000
 _DRAINED_NS: Final = 100_000_000
 """A stream that has ended is done once its mark is this close to its end (less than a piece is short)."""
 _BIAS_EVERY_NS: Final = 1_000_000_000
+_BIAS_AHEAD_NS: Final = 2_000_000_000
+"""Further ahead, the time of the last look was one of a clock that was wrong."""
 _END_WAIT_S: Final = 0.5
 """How long nothing may have come before a meeting ends whose streams nobody has named."""
 _FOREVER_NS: Final = 2**63 - 1
@@ -526,9 +528,12 @@ class MeetingPerception:
             if newest - self._marked_ns >= _MARK_EVERY_NS:
                 self._marked_ns = newest
                 self._log_marks()
-            if newest - self._biased_ns >= _BIAS_EVERY_NS:
-                self._biased_ns = newest
-                self._speech.set_hotwords(self.people.expect(newest))
+            tick = newest // _BIAS_EVERY_NS * _BIAS_EVERY_NS
+            ahead = self._biased_ns - tick
+            if stream.modality is Modality.AUDIO and (ahead < 0 or ahead > _BIAS_AHEAD_NS):
+                # By the timeline's own seconds and not by whoever came first: the same at every replay.
+                self._biased_ns = tick
+                self._speech.set_hotwords(self.people.expect(tick))
         told = self.started is not None and bool(self.started.streams)
         if self.end is None or self.ended or not (told or self._settled_end or not self._live):
             return self._drain()
