@@ -53,7 +53,9 @@ _KINDS: dict[Family, Kind] = {"decision": "decision", "action": "action_item", "
 
 @lru_cache(maxsize=64)
 def _roster(context: MeetingContext, speakers: tuple[str, ...]) -> Roster:
-    people: list[Person] = [person_of(a.name, a.speaker, a.role, a.external, a.aliases) for a in context.attendees]
+    people: list[Person] = [
+        person_of(a.name, a.speaker, a.role, a.external, a.aliases) for a in context.attendees
+    ]
     return roster_of(people, speakers)
 
 

@@ -115,5 +115,8 @@ class UnderstandSettings:
     def __post_init__(self) -> None:
         if not 0 < min(self.action_threshold, self.decision_threshold, self.question_threshold) <= 1:
             raise ValueError("thresholds lie between 0 and 1: at 0 every utterance becomes an item")
-        if min(self.look_back, self.live_items, self.evidence_spans, self.most_speakers) < 1 or self.evidence_ns <= 0:
+        if (
+            min(self.look_back, self.live_items, self.evidence_spans, self.most_speakers) < 1
+            or self.evidence_ns <= 0
+        ):
             raise ValueError("bounds must be positive: without evidence no item can be published")

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from flows import cli
+from flows import cli, command_settings
 from flows.brokers import free_port
 from tests.flows.live_chain import meeting_folder
 
@@ -214,7 +214,7 @@ def test_a_broker_nobody_answers_at(minuted: Minuted, tmp_path: Path) -> None:
 
 
 def test_patience_is_half_a_minute() -> None:
-    assert cli.PATIENCE_S == 30.0
+    assert command_settings.PATIENCE_S == 30.0
 
 
 def test_an_address_that_is_none(minuted: Minuted) -> None:

@@ -220,6 +220,7 @@ class Gives:
 
     answer: float | None
     asked: list[str] = field(default_factory=list)
+    name: str = "gives"
 
     def probability(self, item: Claimed, evidence: tuple[Words, ...], context: Surroundings) -> float | None:
         assert evidence and context.attendees == ("Anna", "Ben")
