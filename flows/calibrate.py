@@ -33,6 +33,8 @@ _AGREE_NS: Final = 25_000_000
 """Clocks that differ by less are taken to be of one time, when it is asked which time that is."""
 _CHIRP_NS: Final = 300_000
 _LEAST_PULSES: Final = 6
+_MIDDLE_S: Final = sum(PULSES_S) / len(PULSES_S)
+"""Moments are the middles of trains: there a clock that runs fast or slow has shifted as much before as after."""
 _PICTURE_SLACK_NS: Final = 1_500_000
 _LIT: Final = 0.1
 _STAYS_NS: Final = 700_000_000
@@ -168,7 +170,10 @@ def _pulses(heard: Sequence[Heard], seen: Sequence[Seen]) -> dict[str, _Found]:
     found: dict[str, _Found] = {}
     for sound in heard:
         times = np.asarray(chirps(sound), np.float64)
-        moments = [Moment(sound.first_ns + round(start * 1e9), _CHIRP_NS) for start in trains(times, 0.003)]
+        moments = [
+            Moment(sound.first_ns + round((start + _MIDDLE_S) * 1e9), _CHIRP_NS)
+            for start in trains(times, 0.003)
+        ]
         if moments:
             found[sound.device] = _Found("sound", moments)
     for pictures in seen:
@@ -238,7 +243,7 @@ def _trains_seen(flashes: Sequence[tuple[Edge, Edge]]) -> list[Moment]:
         least, most = sorted(low)[-1], sorted(high)[0]
         if least - most < 4 * _PICTURE_SLACK_NS:
             half = abs(most - least) // 2 + _PICTURE_SLACK_NS
-            moments.append(Moment((least + most) // 2, half))
+            moments.append(Moment((least + most) // 2 + round(_MIDDLE_S * 1e9), half))
     return moments
 
 
