@@ -12,7 +12,7 @@ from typing import Final
 import torch
 from torch import Tensor
 
-_GATHER_BELOW: Final = 48
+_GATHER_BELOW: Final = 16
 """Tokens of a window under which copying windows together is cheaper than a call for each."""
 
 _BATCH_BYTES: Final = 1 << 22
@@ -73,10 +73,14 @@ def forward(
 ) -> tuple[Tensor, Tensor]:
     """Output and log-sum-exp; the operator's arguments."""
     table = _table(window_starts, window_meeting, meeting_windows, global_starts, modality, allow, query)
+    batches = list(_batches(table, query))
+    if len(batches) == 1 and batches[0].rows is None and len(query) == table.starts[-1]:
+        q, k, v = (_view(x, batches[0]) for x in (query, key, value))
+        return _packed(*_flash(q, k, v, _mask(batches[0], table), scale))
     out = torch.empty_like(query, memory_format=torch.contiguous_format)
     lse_type = torch.float64 if query.dtype == torch.float64 else torch.float32
     lse = torch.empty(query.shape[:2], dtype=lse_type)
-    for batch in _batches(table, query):
+    for batch in batches:
         keys, values = _with_globals(key, batch, table), _with_globals(value, batch, table)
         o, s = _flash(_view(query, batch), keys, values, _mask(batch, table), scale)
         _put(out, batch, o)
@@ -156,7 +160,8 @@ def _batches(table: _Table, query: Tensor) -> Iterator[_Batch]:
     while window < len(table.owners):
         length = table.starts[window + 1] - table.starts[window]
         globals_ = table.globals_of(table.owners[window])[1]
-        most = max(1, _BATCH_BYTES // ((length + globals_) * row_bytes))
+        copied = _BATCH_BYTES // ((length + globals_) * row_bytes)
+        most = max(1, copied) if globals_ else len(table.owners)
         end = window + 1
         while (
             end < len(table.owners)
@@ -189,6 +194,12 @@ def _view(packed: Tensor, batch: _Batch) -> Tensor:
     return rows.view(batch.windows, batch.length, *rows.shape[1:]).transpose(1, 2)
 
 
+def _packed(out: Tensor, lse: Tensor) -> tuple[Tensor, Tensor]:
+    """Equal windows that are the whole batch, without a copy."""
+    first, second = (x.transpose(1, 2).contiguous().flatten(0, 1) for x in (out, lse))
+    return first, second
+
+
 def _put(packed: Tensor, batch: _Batch, values: Tensor) -> None:
     """The reverse of :func:`_view`."""
     if batch.rows is None:
@@ -206,6 +217,10 @@ def _with_globals(packed: Tensor, batch: _Batch, table: _Table) -> Tensor:
     """Keys or values of a batch: each window's tokens, then the global tokens of its meeting."""
     if not batch.globals:
         return _view(packed, batch)
+    if batch.rows is None and batch.windows == 1:
+        first, count = table.globals_of(batch.meetings[0])
+        own = packed[batch.first : batch.first + batch.length]
+        return torch.cat([own, packed[first : first + count]]).unsqueeze(0).transpose(1, 2)
     joined = packed.new_empty(batch.windows, batch.length + batch.globals, *packed.shape[1:])
     joined[:, : batch.length] = _view(packed, batch).transpose(1, 2)
     rows = packed.index_select(0, _global_rows(batch, table))

@@ -19,7 +19,8 @@ from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
 
 from .backward import globals_backward, keys_backward, queries_backward, window_backward
-from .forward import content_forward, globals_forward, warps
+from .forward import content_forward, globals_forward
+from .tiles import Launch
 
 CAPABILITIES: Final = (80, 90)
 _DEPTH: Final = 64
@@ -37,40 +38,44 @@ class Build:
     globals: int
     type: str = "bf16"
 
-    def constants(self) -> dict[str, int]:
+    def launch(self, capability: int) -> Launch:
+        """Sizes that the launching functions choose on a GPU."""
+        return Launch(self.tile or 16, self.type == "fp32", capability // 10)
+
+    def constants(self, capability: int) -> dict[str, int]:
         """Values of its compile-time arguments."""
-        sizes = {"D": _DEPTH, "DP": _DEPTH, "GP": self.globals}
-        if self.tile is not None:
-            sizes |= {
-                "BM": self.tile,
-                "BN": self.tile if self.kernel is content_forward else min(self.tile, 64),
-            }
+        launch = self.launch(capability)
+        keys = launch.forward_keys if self.kernel is content_forward else launch.backward_keys
+        sizes = {"D": _DEPTH, "DP": _DEPTH, "GP": self.globals, "BM": launch.tile, "BN": keys}
         return {name: value for name, value in sizes.items() if name in self.kernel.arg_names}
+
+    def used(self, capability: int) -> bool:
+        """Whether it would be launched on a GPU at all."""
+        return self.kernel is not window_backward or self.launch(capability).whole_windows
 
 
 def builds(quick: bool) -> Iterator[Build]:
     """What the launches in this package can ask for at 64 numbers a head; a few of them when quick."""
-    yield Build(content_forward, 128, 16)
-    yield Build(window_backward, 128, 16)
+    for kernel in (content_forward, window_backward):
+        yield Build(kernel, 128, 16)
     if quick:
         return
-    for tile in (16, 32, 64, 128):
-        for globals_ in (0, 16):
-            if (tile, globals_) != (128, 16):
-                yield Build(content_forward, tile, globals_)
-                yield Build(window_backward, tile, globals_)
-    for tile in (64, 128):
-        yield Build(queries_backward, tile, 16)
-        yield Build(keys_backward, tile, 16)
-    yield Build(globals_forward, None, 16)
-    yield Build(globals_backward, None, 16)
+    for kernel in (queries_backward, keys_backward):
+        for tile in (64, 128):
+            yield Build(kernel, tile, 16)
+            yield Build(kernel, tile, 16, "fp32")
+    for kernel in (globals_forward, globals_backward):
+        yield Build(kernel, None, 16)
     yield Build(content_forward, 128, 16, "fp32")
-    yield Build(window_backward, 128, 16, "fp32")
+    for kernel in (content_forward, window_backward):
+        for tile in (16, 32, 64):
+            yield Build(kernel, tile, 16)
+        yield Build(kernel, 128, 0)
 
 
 def compile_for(build: Build, capability: int) -> dict[str, Any]:
     """Registers, spilled bytes, stack and shared memory of one kernel on one GPU."""
-    constants = build.constants()
+    constants = build.constants(capability)
     signature = {name: _type(name, build, constants) for name in build.kernel.arg_names}
     aligned = {
         (at,): [["tt.divisibility", 16]]
@@ -78,7 +83,7 @@ def compile_for(build: Build, capability: int) -> dict[str, Any]:
         if signature[name].startswith("*") or name.endswith(("_row", "_head"))
     }
     source = ASTSource(fn=build.kernel, signature=signature, constexprs=constants, attrs=aligned)
-    count = 4 if build.tile is None else warps(build.tile)
+    count = build.launch(capability).warps
     stages = 2 if build.kernel in (content_forward, globals_forward, globals_backward) else 1
     made = triton.compile(
         source, target=GPUTarget("cuda", capability, 32), options={"num_warps": count, "num_stages": stages}
@@ -125,7 +130,14 @@ def main() -> int:
         "--quick", action="store_true", help="only the two kernels of the shipped window budget"
     )
     arguments = parser.parse_args()
-    print(json.dumps([compile_for(build, gpu) for build in builds(arguments.quick) for gpu in CAPABILITIES]))
+    found = []
+    for build in builds(arguments.quick):
+        for gpu in CAPABILITIES:
+            if not build.used(gpu):
+                continue
+            found.append(compile_for(build, gpu))
+            print(found[-1], file=sys.stderr, flush=True)
+    print(json.dumps(found))
     return 0
 
 

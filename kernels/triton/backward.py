@@ -9,8 +9,8 @@ import torch
 import triton.language as tl
 from torch import Tensor
 
-from .forward import LOG2_E, warps
-from .tiles import allowed_pairs, dense_rows, kernel, load_rows, padded, store_rows, times
+from .forward import LOG2_E
+from .tiles import allowed_pairs, dense_rows, kernel, launch_for, load_rows, padded, store_rows, times
 
 
 @kernel
@@ -235,13 +235,6 @@ def globals_backward(
     store_rows(DV + head * D, members, live, H * D, dv, D, DP)
 
 
-def whole_windows(max_window: int, tile: int, device: torch.device) -> bool:
-    """Whether one program takes a whole window: where it is one tile, and registers hold it."""
-    if max_window > tile:
-        return False
-    return tile <= 64 or device.type != "cuda" or torch.cuda.get_device_capability(device)[0] >= 9
-
-
 def backward(
     grad: Tensor, query: Tensor, key: Tensor, value: Tensor, out: Tensor, lse: Tensor,
     window_starts: Tensor, window_meeting: Tensor, meeting_windows: Tensor, global_starts: Tensor,
@@ -260,7 +253,8 @@ def backward(
     strides = (n for x in (q, k, v, do) for n in x.stride()[:2])
     numbers = (scale, scale * LOG2_E, *strides, heads, max_globals)
     sizes = {"D": depth, "DP": padded(depth), "GP": padded(max_globals)}
-    if tiles and whole_windows(max_window, tile, q.device):
+    launch = launch_for(tile, q)
+    if tiles and max_window <= tile and launch.whole_windows:
         window_backward[(tiles, heads)](
             *reads,
             dq,
@@ -273,11 +267,11 @@ def backward(
             *numbers,
             **sizes,
             BM=tile,
-            num_warps=warps(tile),
+            num_warps=launch.warps,
             num_stages=1,
         )
     elif tiles:
-        blocks = {**sizes, "BM": tile, "BN": min(tile, 64), "num_warps": warps(tile), "num_stages": 1}
+        blocks = {**sizes, "BM": tile, "BN": launch.backward_keys, "num_warps": launch.warps, "num_stages": 1}
         queries_backward[(tiles, heads)](*reads, dq, pk, pv, *batch, *numbers, **blocks)
         keys_backward[(tiles, heads)](*reads, dk, dv, pq, *batch, *numbers, **blocks)
     if meetings and max_globals:

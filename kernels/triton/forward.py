@@ -12,7 +12,7 @@ import torch
 import triton.language as tl
 from torch import Tensor
 
-from .tiles import allowed_pairs, dense_rows, kernel, load_rows, padded, store_rows, times
+from .tiles import allowed_pairs, dense_rows, kernel, launch_for, load_rows, padded, store_rows, times
 
 LOG2_E: Final = math.log2(math.e)
 LN_2: Final = math.log(2.0)
@@ -122,11 +122,6 @@ def globals_forward(
     )
 
 
-def warps(tile: int) -> int:
-    """Warps of a program that holds a tile of so many rows."""
-    return 8 if tile > 64 else 4
-
-
 def forward(
     query: Tensor, key: Tensor, value: Tensor,
     window_starts: Tensor, window_meeting: Tensor, meeting_windows: Tensor, global_starts: Tensor,
@@ -149,12 +144,13 @@ def forward(
     part_lse = torch.empty((tiles, heads, max_globals), dtype=torch.float32, device=q.device)
     strides = (q.stride(0), q.stride(1), k.stride(0), k.stride(1), v.stride(0), v.stride(1))
     numbers = (scale * LOG2_E, *strides, heads, max_globals)
+    launch = launch_for(tile, q)
     depth_padded, globals_padded = padded(depth), padded(max_globals)
     if tiles:
         content_forward[(tiles, heads)](
             q, k, v, out, lse, part, part_lse, window_starts, window_meeting, global_starts, modality, allow,
             tile_window, tile_start, *numbers,
-            D=depth, DP=depth_padded, BM=tile, BN=tile, GP=globals_padded, num_warps=warps(tile), num_stages=2,
+            D=depth, DP=depth_padded, BM=tile, BN=launch.forward_keys, GP=globals_padded, num_warps=launch.warps, num_stages=2,
         )  # fmt: skip
     if meetings and max_globals:
         globals_forward[(meetings, heads)](

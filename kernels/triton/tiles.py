@@ -1,8 +1,10 @@
 """What the kernels share: reading and writing tiles of a packed tensor, and how launches are sized."""
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
+import torch
 import triton
 import triton.language as tl
 from torch import Tensor
@@ -63,6 +65,42 @@ def allowed_pairs(
     """(queries, keys): both present, and allowed by the table or the same token."""
     by_table = ((looks[:, None] >> seen[None, :]) & 1) == 1
     return q_present[:, None] & k_present[None, :] & (by_table | (q_rows[:, None] == k_rows[None, :]))
+
+
+@dataclass(frozen=True)
+class Launch:
+    """Sizes of a launch, chosen so that nothing of note spills from registers (see ``ahead``)."""
+
+    tile: int
+    float32: bool
+    capability: int = 9
+    """Major compute capability: 8 for sm_80, 9 for sm_90."""
+
+    @property
+    def warps(self) -> int:
+        """Warps of a program that holds a tile."""
+        return 8 if self.tile > 64 else 4
+
+    @property
+    def forward_keys(self) -> int:
+        """Keys of one step of the forward kernel; a whole window where it is one tile."""
+        return min(self.tile, 32) if self.float32 else self.tile
+
+    @property
+    def backward_keys(self) -> int:
+        """Keys or queries of one step of the two backward kernels of a long window."""
+        return min(self.tile, 32 if self.float32 or self.capability < 9 else 64)
+
+    @property
+    def whole_windows(self) -> bool:
+        """Whether one backward program can hold a window that is one tile."""
+        return self.tile <= 32 or (self.capability >= 9 and not self.float32)
+
+
+def launch_for(tile: int, packed: Tensor) -> Launch:
+    """Sizes for a tensor's type and the device that it is on."""
+    major = torch.cuda.get_device_capability(packed.device)[0] if packed.device.type == "cuda" else 9
+    return Launch(tile, packed.dtype == torch.float32, major)
 
 
 def padded(count: int, least: int = 16) -> int:
