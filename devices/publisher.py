@@ -53,6 +53,9 @@ _SLEEP_NS: Final = 50_000_000
 _LEAD_NS: Final = 200_000_000
 """How far ahead a live meeting's start lies, so that its control messages are there before its sound."""
 _PROGRESS_NS: Final = 250_000_000
+_DAY_NS: Final = 86_400 * 10**9
+_UNKNOWN_START_NS: Final = 10**18
+"""A recording is moved by more only where nobody said when it was made."""
 
 
 class PublishError(Exception):
@@ -384,11 +387,18 @@ def moved_control(
                 for turn in message.turns
             )
             message = message.model_copy(update={"turns": turns})
-        elif isinstance(message, Calibration) and message.ref_ns:
-            # 0 is the device's first stamp, wherever that is moved to.
-            message = message.model_copy(update={"ref_ns": message.ref_ns + shift_ns})
+        elif isinstance(message, Calibration):
+            message = _moved_calibration(message, shift_ns)
         moved.append(message)
     return tuple(moved)
+
+
+def _moved_calibration(message: Calibration, shift_ns: int) -> Calibration:
+    """A calibration of a recording that is sent later; its zero is the first stamp, wherever that is moved to."""
+    change: dict[str, Any] = {"ref_ns": message.ref_ns + shift_ns} if message.ref_ns else {}
+    if message.measured is not None and abs(shift_ns) < _UNKNOWN_START_NS:
+        change["measured"] = message.measured + datetime.timedelta(days=shift_ns // _DAY_NS)
+    return message.model_copy(update=change)
 
 
 def _with_streams(message: AnyControl, sent: frozenset[str]) -> AnyControl:

@@ -87,7 +87,8 @@ def doubt_of(calibration: RoomCalibration, day: datetime.date | None) -> str | N
     age = (day - calibration.measured).days
     if age > OLD_DAYS:
         return f"{calibration.device}: its calibration is {age} days old; measure it again"
-    if age < 0:
+    if age < -1:
+        # Days are local where they were noted: one day ahead is no contradiction.
         return f"{calibration.device}: its calibration is newer than the meeting ({calibration.measured})"
     return None
 

@@ -247,7 +247,9 @@ class MeetingClocks:
                 calibration.ref_ns or raw,
             )
             if not by_arrival:
-                aged_ns = max(0, self._age_days(calibration) or 0) * s.age_ns_per_day
+                # A clock that runs free has left its offset by what its skew has changed since.
+                a_day_ns = s.age_ns_per_day + (round(s.drift_ppb * 86_400) if skew else 0)
+                aged_ns = max(0, self._age_days(calibration) or 0) * a_day_ns
                 method, uncertainty = "stored", calibration.uncertainty_ns + aged_ns
         return ClockRecord(
             meeting_id=self._meeting_id, device=name, number=0, from_raw_ns=-(2**63), ref_ns=ref, offset_ns=offset,
@@ -256,7 +258,7 @@ class MeetingClocks:
 
     def _age_days(self, calibration: Calibration) -> int | None:
         """Days from a measurement to the meeting, None where either is not known."""
-        if calibration.measured is None or self._start_ns is None:
+        if calibration.measured is None or not self._start_ns:
             return None
         held = datetime.datetime.fromtimestamp(self._start_ns // _NS_PER_S, datetime.UTC).date()
         return (held - calibration.measured).days
@@ -265,7 +267,8 @@ class MeetingClocks:
         """What people should know of a stored measurement before they rest on it."""
         calibration = self._calibrations.get(name)
         age = None if calibration is None else self._age_days(calibration)
-        if age is None or 0 <= age <= self._settings.old_days:
+        # Days are local where they were noted: a day ahead is no contradiction.
+        if age is None or -1 <= age <= self._settings.old_days:
             return []
         if age > 0:
             text = f"The calibration of {name} is {age} days old; its uncertainty has grown."
