@@ -1,4 +1,4 @@
-"""One simulated room through the clock step: packets in, clock records out, held against the truth."""
+"""One simulated room through the clock step and the alignment: packets in, clock records out, held against the truth."""
 
 import time
 from collections.abc import Iterator, Mapping
@@ -11,9 +11,17 @@ import numpy.typing as npt
 from contracts.messages import Calibration, MeetingStarted
 from contracts.packet import ClockKind, Codec, Modality, Packet
 from contracts.timeline import ClockRecord, NoticeRecord
+from operators.align.alignment import Alignment, AlignmentSettings
 from operators.align.grid import clock_in_force, to_timeline_ns
 from operators.clock import ClockSettings, MeetingClocks, Timed
 from operators.ingest import Arrival
+from operators.pictures.picture import (
+    VOLUME_COLUMNS,
+    VOLUME_MAPS,
+    VOLUME_PERIOD_NS,
+    VOLUME_ROWS,
+    volume_bytes,
+)
 
 from .alignment_rooms import (
     BLOCK_NS,
@@ -33,6 +41,7 @@ PAIRS: Final = ("sound_sound", "sound_video", "sound_slide")
 TAI_UTC_NS: Final = 37_000_000_000
 PTP_BOUND_MS: Final = 1.0
 _FAULTY_MS: Final = 8.0
+_GREY: Final = volume_bytes(np.full((len(VOLUME_MAPS), VOLUME_ROWS, VOLUME_COLUMNS), 0.5, np.float16))
 _STORED_MS: Final = {"sound": (0.8, 0.25), "camera": (2.0, 0.6), "slides": (2.0, 0.6)}
 """Bound that a stored calibration claims, and the standard deviation of what it is off by."""
 _STORED_SKEW_PPB: Final = 300.0
@@ -105,6 +114,13 @@ def _packet(stream: Stream, number: int) -> Packet:
     )  # fmt: skip
 
 
+def _volume(stream: Stream, number: int) -> Packet:
+    return Packet(
+        "room", stream.name, Modality.PICTURE_FEATURES, Codec.VOLUME_F16, ClockKind.PTP, 0, number,
+        int(stream.stamps_ns[number]), VOLUME_PERIOD_NS, _GREY, 0, VOLUME_COLUMNS, VOLUME_ROWS, len(VOLUME_MAPS),
+    )  # fmt: skip
+
+
 def calibration_of(stream: Stream, seed: int) -> Calibration:
     """A stored measurement of this device from just before the meeting: nearly right, and says how nearly."""
     fault, (bound_ms, sigma_ms) = stream.plan.clock, _STORED_MS[stream.plan.kind]
@@ -130,18 +146,26 @@ def _play(room: SignalRoom, setting: Setting) -> Played:
     passed: dict[str, list[_Passed]] = {name: [] for name in streams}
     named: set[str] = set()
     packets, seconds = 0, 0.0
+    alignment, next_features_ns = Alignment(AlignmentSettings()), dict.fromkeys(streams, 0)
     for stream, number, arrival in _arrivals(room, setting):
         begun = time.process_time()
         out = clocks.feed(arrival)
         if stream.brightness is not None:
             raw_ns = int(stream.stamps_ns[number])
             clocks.seen(stream.name, raw_ns, float(stream.brightness[number]))
+            if raw_ns >= next_features_ns[stream.name]:
+                # As often as features of a camera stand on the log.
+                next_features_ns[stream.name] = raw_ns + VOLUME_PERIOD_NS
+                alignment.features(_volume(stream, number))
         for value in out:
             if isinstance(value, ClockRecord):
+                alignment.clock(value)
                 records[value.device].append(value)
             elif isinstance(value, NoticeRecord):
                 named |= {n for n in streams if f"clock of {n} " in value.text and "agrees" not in value.text}
             elif isinstance(value, Timed) and isinstance(value.arrival.body, Packet):
+                if value.arrival.body.modality is Modality.AUDIO:
+                    alignment.sound(value.arrival.body)
                 raw_ns = value.arrival.body.timestamp_ns
                 placed_ns = _placed(records[stream.name], value.clock, raw_ns)[0]
                 true_ns = int(stream.true_ns[number])

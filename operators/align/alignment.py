@@ -97,11 +97,27 @@ class AlignedAt:
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """Features at one raw stamp. ``clock``: number of the newest clock record known when it was read."""
+    """Features at one raw stamp.
 
+    Attributes:
+        number: counts the frames of a meeting as they stand on the log.
+        clock: number of the newest clock record known when it was read.
+    """
+
+    number: int
     raw_ns: int
     clock: int
-    values: npt.NDArray[np.float32] | npt.NDArray[np.uint8]
+    values: npt.NDArray[np.float16] | npt.NDArray[np.uint8]
+
+
+@dataclass(frozen=True, slots=True)
+class KeptFrame:
+    """A frame with the stream that it is of, as it goes into a store."""
+
+    stream: str
+    device: str
+    codec: Codec
+    frame: Frame
 
 
 @dataclass(slots=True)
@@ -125,6 +141,9 @@ class Alignment:
         self._sound: dict[str, tuple[str, SoundTrack]] = {}
         self._slides: dict[str, list[SlideRecord]] = {}
         self._gaps: dict[str, deque[GapRecord]] = {}
+        self._next = 0
+        self.changed: dict[int, KeptFrame | None] = {}
+        """Frames that a store does not have yet, and (None) those that it still has."""
         self.refused = 0
         """Feature packets that do not say what their header claims."""
 
@@ -132,30 +151,39 @@ class Alignment:
         """A clock record; it re-times what is kept of its device."""
         bisect.insort(self._clocks.setdefault(record.device, []), record, key=lambda r: r.number)
 
-    def features(self, packet: Packet) -> list[Frame]:
-        """Picture or sound features; what is new of them. A frame that is known is not taken again."""
+    def features(self, packet: Packet) -> None:
+        """Picture or sound features. A frame that is known is not taken again."""
         rows = _rows(packet)
         if rows is None:
             self.refused += 1
-            return []
+            return
         series = self._series.setdefault((packet.stream, packet.codec), _Series(packet.device_id))
         frames, clock = series.frames, self._newest(packet.device_id)
-        if frames and frames[-1].values.shape != rows.shape[1:]:
-            frames.clear()
-        new = []
+        while frames and frames[-1].values.shape != rows.shape[1:]:
+            self._drop_oldest(frames)
         for number, values in enumerate(rows):
             raw_ns = packet.timestamp_ns + number * _period_ns(packet, len(rows))
             # A restarted writer says again what it had said; a clock that was set back has another number.
             if frames and frames[-1].clock == clock and raw_ns <= frames[-1].raw_ns:
                 continue
-            new.append(Frame(raw_ns, clock, values))
-        frames.extend(new)
+            frame = Frame(self._next, raw_ns, clock, values)
+            self._next += 1
+            frames.append(frame)
+            self.changed[frame.number] = KeptFrame(packet.stream, packet.device_id, packet.codec, frame)
         self._let_go(packet.device_id, frames)
-        return new
 
-    def restore(self, stream: str, device: str, codec: Codec, frame: Frame) -> None:
-        """A frame that was kept, in the order in which it came."""
-        self._series.setdefault((stream, codec), _Series(device)).frames.append(frame)
+    def restore(self, kept: KeptFrame) -> None:
+        """A frame out of a store, in the order of their numbers."""
+        self._series.setdefault((kept.stream, kept.codec), _Series(kept.device)).frames.append(kept.frame)
+        self._next = kept.frame.number + 1
+
+    def forget(self) -> None:
+        """The meeting is over: nothing is asked any more."""
+        for series in self._series.values():
+            while series.frames:
+                self._drop_oldest(series.frames)
+        self._series.clear()
+        self._sound.clear()
 
     def sound(self, packet: Packet, channel: int = 0) -> None:
         """A block of PCM sound."""
@@ -290,7 +318,12 @@ class Alignment:
         while len(frames) > self._settings.most_frames or (
             self._since_ns(device, frames[0], newest) > self._settings.keep_ns
         ):
-            frames.popleft()
+            self._drop_oldest(frames)
+
+    def _drop_oldest(self, frames: deque[Frame]) -> None:
+        number = frames.popleft().number
+        if self.changed.pop(number, None) is None:
+            self.changed[number] = None
 
     def _since_ns(self, device: str, first: Frame, last: Frame) -> int:
         """Timeline time from one frame to another."""
@@ -306,11 +339,10 @@ def _sources_of(stream: str) -> tuple[str, ...]:
     return () if source is None else (f"{device}/{source.name.lower()}",)
 
 
-def _rows(packet: Packet) -> npt.NDArray[np.float32] | npt.NDArray[np.uint8] | None:
-    """Frames of a feature packet, (frames, ...); None where payload and header do not fit."""
+def _rows(packet: Packet) -> npt.NDArray[np.float16] | npt.NDArray[np.uint8] | None:
+    """Frames of a feature packet, (frames, ...), copied; None where payload and header do not fit."""
     values = payload_array(packet)
     if packet.codec is Codec.PATCHES_U8:
-        # A copy: the payload is a view on a message that is not kept.
         return np.array(values, np.uint8)[None]
     if packet.codec is Codec.VOLUME_F16:
         if packet.channels == 0 or len(values) % packet.channels:
@@ -318,7 +350,7 @@ def _rows(packet: Packet) -> npt.NDArray[np.float32] | npt.NDArray[np.uint8] | N
         values = values.reshape(-1, packet.channels, packet.height, packet.width)
     elif packet.codec is not Codec.MEL_F16:
         return None
-    rows = values.astype(np.float32)
+    rows = values.astype(np.float16)
     return rows if np.isfinite(rows).all() else None
 
 

@@ -46,27 +46,30 @@ class _Kept:
 
 
 class _Rate:
-    """How much longer a device's samples take by its own stamps than by the nominal rate, by least squares."""
+    """How far a device's own stamps leave the count of its samples, by least squares over the last half minute.
 
-    def __init__(self) -> None:
+    Args:
+        least_ns: shorter stretches have no slope, only a mean: jitter would be taken for one.
+    """
+
+    def __init__(self, least_ns: int) -> None:
+        self._least_ns = least_ns
         self._points: deque[tuple[float, float]] = deque(maxlen=60)
+        self._middle = (0.0, 0.0)
+        self.slope = 0.0
+        """By how much longer a sample takes by the stamps than by its nominal rate, as a share."""
 
     def add(self, counted_ns: float, stamped_ns: float) -> None:
         self._points.append((counted_ns, stamped_ns - counted_ns))
-
-    def slope(self, least_ns: int) -> float:
-        if len(self._points) < 3 or self._points[-1][0] - self._points[0][0] < least_ns:
-            return 0.0
         x, y = np.asarray(self._points).T
-        x = x - x.mean()
-        return float(np.dot(x, y - y.mean()) / np.dot(x, x))
+        self._middle = (float(x.mean()), float(y.mean()))
+        if x[-1] - x[0] >= self._least_ns:
+            x = x - x.mean()
+            self.slope = float(np.dot(x, y - y.mean()) / np.dot(x, x))
 
-    def at(self, counted_ns: float, least_ns: int) -> float:
+    def at(self, counted_ns: float) -> float:
         """By how much the stamp of a sample leaves its count, ns, with the jitter of stamps averaged out."""
-        if not self._points:
-            return 0.0
-        x, y = np.asarray(self._points).T
-        return float(y.mean() + self.slope(least_ns) * (counted_ns - x.mean()))
+        return self._middle[1] + self.slope * (counted_ns - self._middle[0])
 
 
 class SoundTrack:
@@ -81,26 +84,28 @@ class SoundTrack:
         """Raw time of the first sample of the stretch, as it was stamped."""
         self._count = 0
         self._waiting: list[npt.NDArray[np.float32]] = []
+        self._waiting_count = 0
         self._clock: ClockRecord | None = None
         self._remover = SkewRemover(rate_hz)
-        self._rate = _Rate()
+        self._rate = _Rate(settings.rate_after_ns)
         self._skew = 0.0
 
     def push(self, raw_ns: int, samples: npt.NDArray[np.float32], clock: ClockRecord | None) -> None:
         """The next block, (n,) in -1..1, its first sample taken at ``raw_ns``; blocks come in order."""
         expected_ns = self._zero_ns + self._count * _NS // self.rate_hz
-        held_ns = round(self._rate.at(float(expected_ns - self._zero_ns), self._settings.rate_after_ns))
+        held_ns = round(self._rate.at(float(expected_ns - self._zero_ns)))
         set_anew = _number(clock) != _number(self._clock) and clock is not None and clock.method == "arrival"
         if self._stretch < 0 or set_anew or abs(raw_ns - expected_ns - held_ns) > self._settings.break_ns:
             self._flush(finish=True)
             self._stretch, self._zero_ns, self._count = self._stretch + 1, raw_ns, 0
-            self._remover, self._rate = SkewRemover(self.rate_hz), _Rate()
+            self._remover, self._rate = SkewRemover(self.rate_hz), _Rate(self._settings.rate_after_ns)
         self._clock = clock
         if not self._waiting:
             self._rate.add(self._count * _NS / self.rate_hz, float(raw_ns - self._zero_ns))
         self._waiting.append(samples)
+        self._waiting_count += len(samples)
         self._count += len(samples)
-        if sum(map(len, self._waiting)) * _NS >= self._settings.block_ns * self.rate_hz:
+        if self._waiting_count * _NS >= self._settings.block_ns * self.rate_hz:
             self._flush(finish=False)
 
     def at(
@@ -154,11 +159,12 @@ class SoundTrack:
     def _flush(self, *, finish: bool) -> None:
         samples = np.concatenate(self._waiting) if self._waiting else np.zeros(0, np.float32)
         self._waiting.clear()
+        self._waiting_count = 0
         said = []
         if len(samples):
             # More samples in a true second: the stamps run fast, or the samples come faster than they are stamped.
             clock_skew = self._clock.skew_ppb * 1e-9 if self._clock is not None else 0.0
-            skew = clock_skew - self._rate.slope(self._settings.rate_after_ns)
+            skew = clock_skew - self._rate.slope
             if abs(skew - self._skew) > self._settings.least_skew and abs(skew) <= MOST_SKEW:
                 self._skew = skew
             said.append(self._remover.push(samples, self._skew))
@@ -167,7 +173,7 @@ class SoundTrack:
         for converted in said:
             if len(converted.samples):
                 counted_ns = converted.first * _NS / self.rate_hz
-                off_ns = self._rate.at(counted_ns, self._settings.rate_after_ns)
+                off_ns = self._rate.at(counted_ns)
                 raw_ns = self._zero_ns + round(counted_ns + off_ns)
                 self._kept.append(_Kept(self._stretch, raw_ns, _number(self._clock), converted.samples))
         kept_ns = sum(len(k.samples) for k in self._kept) * _NS // self.rate_hz

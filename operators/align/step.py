@@ -10,8 +10,20 @@ from bytewax.operators import KeyedStream
 from pydantic import ValidationError
 
 from contracts.messages import MeetingPurged
-from contracts.packet import MAGIC
-from contracts.timeline import TIMELINE_RECORD, AnyRecord, ControlRecord, Fence, UtteranceRecord
+from contracts.packet import MAGIC, PacketError, decode
+from contracts.timeline import (
+    TIMELINE_RECORD,
+    AnyRecord,
+    ClockRecord,
+    ControlRecord,
+    EndedRecord,
+    Fence,
+    GapRecord,
+    Record,
+    SlideRecord,
+    UtteranceRecord,
+)
+from operators.align.alignment import Alignment, AlignmentSettings
 from operators.align.grid import Aligned, AlignSettings, MeetingAligner, Purged, Traced
 from operators.broker.sink import Outgoing
 from operators.broker.source import CaughtUp, Received
@@ -21,6 +33,7 @@ from operators.store import StepStore, Stores
 
 _MEETING: Final = b"meeting/"
 _UTTERANCE: Final = b"utterance/"
+_FRAME: Final = b"frame/"
 _RUN: Final = b"run"
 _PURGED: Final = b"purged/"
 
@@ -29,11 +42,18 @@ def _utterance_key(meeting_id: str, utterance_id: str) -> bytes:
     return _UTTERANCE + quote(meeting_id, safe="").encode() + b"/" + utterance_id.encode()
 
 
+def _frame_key(meeting_id: str, number: int | None = None) -> bytes:
+    of_meeting = _FRAME + quote(meeting_id, safe="").encode() + b"/"
+    return of_meeting if number is None else of_meeting + number.to_bytes(8, "big")
+
+
 class Align:
     """The step of one shard: log records in, aligned changes out."""
 
-    def __init__(self, settings: AlignSettings) -> None:
+    def __init__(self, settings: AlignSettings, alignment: AlignmentSettings | None = None) -> None:
         self._settings = settings
+        self._alignment = alignment or AlignmentSettings()
+        self._alignments: dict[str, Alignment] = {}
         self._meetings: dict[str, MeetingAligner] = {}
         self._run: int | None = None
         self._traces: dict[str, str] = {}
@@ -49,15 +69,26 @@ class Align:
         for _, value in store.scan(_UTTERANCE):
             record = UtteranceRecord.model_validate_json(value)
             self._meetings[record.meeting_id].utterances[record.id] = record
+        for name, meeting in self._meetings.items():
+            self._alignments[name] = self._kept_alignment(store, meeting)
         self._purged = {key.removeprefix(_PURGED).decode() for key, _ in store.scan(_PURGED)}
         run = store.get(_RUN)
         self._run = None if run is None else int.from_bytes(run, "big")
+
+    def _kept_alignment(self, store: StepStore, meeting: MeetingAligner) -> Alignment:
+        alignment = Alignment(self._alignment)
+        clocks = [record for known in meeting.clocks.values() for record in known]
+        for record in (*clocks, *meeting.gaps, *meeting.slides.values()):
+            _tell(alignment, record)
+        for _, value in store.scan(_frame_key(meeting.meeting_id)):
+            alignment.restore(pickle.loads(value))
+        return alignment
 
     def save(self, store: StepStore) -> None:
         for name in sorted(self._newly_purged):
             store.put(_PURGED + name.encode(), b"")
             store.forget(_MEETING + name.encode())
-            for key, _ in list(store.scan(_utterance_key(name, ""))):
+            for key, _ in [*store.scan(_utterance_key(name, "")), *store.scan(_frame_key(name))]:
                 store.forget(key)
         self._newly_purged.clear()
         for name in sorted(self._touched):
@@ -71,11 +102,23 @@ class Align:
                 else:
                     store.put(_utterance_key(name, changed), record.to_bytes())
             meeting.changed = set()
+            self._save_frames(store, name)
             # Utterances are in the store one by one; what is left stays small in a long meeting.
             store.put(_MEETING + name.encode(), pickle.dumps(replace(meeting, utterances={})))
         self._touched.clear()
         if self._run is not None:
             store.put(_RUN, self._run.to_bytes(8, "big"))
+
+    def _save_frames(self, store: StepStore, name: str) -> None:
+        alignment = self._alignments.get(name)
+        if alignment is None:
+            return
+        for number, kept in alignment.changed.items():
+            if kept is None:
+                store.delete(_frame_key(name, number))
+            else:
+                store.put(_frame_key(name, number), pickle.dumps(kept))
+        alignment.changed.clear()
 
     def on_timer(self) -> Iterable[Aligned | Outgoing]:
         return ()
@@ -86,8 +129,10 @@ class Align:
     def on_batch(self, values: list[Received | CaughtUp]) -> list[Aligned | Outgoing]:
         out: list[Aligned | Outgoing] = []
         for received in values:
-            # Features are for a model; these minutes are made by rules, from words.
-            if not isinstance(received, Received) or received.value[:4] == MAGIC:
+            if not isinstance(received, Received):
+                continue
+            if received.value[:4] == MAGIC:
+                out += self._features(received)
                 continue
             try:
                 record = TIMELINE_RECORD.validate_json(received.value)
@@ -105,6 +150,23 @@ class Align:
         self._traces[meeting_id] = traceparent
         return [Traced(meeting_id, traceparent)]
 
+    def _features(self, received: Received) -> list[Outgoing]:
+        """Features go to the alignment of their meeting, as records do: of the newest run, until the end."""
+        try:
+            packet = decode(received.value)
+        except PacketError as error:
+            return [dead_letter(received, error.reason, str(error))]
+        meeting = self._meetings.get(packet.meeting_id)
+        cut_off = self._run is not None and packet.stream_epoch != self._run
+        if not cut_off and meeting is not None and meeting.ended is None:
+            self._touched.add(packet.meeting_id)
+            self._alignments[packet.meeting_id].features(packet)
+        return []
+
+    def alignment(self, meeting_id: str) -> Alignment | None:
+        """What the streams of a meeting show, sound and say at any time; None where it is not known."""
+        return self._alignments.get(meeting_id)
+
     def read(self, record: AnyRecord | Fence) -> list[Aligned]:
         """What follows from one record; records of a run that a newer one has fenced off are ignored."""
         if isinstance(record, Fence):
@@ -119,14 +181,29 @@ class Align:
         meeting = self._meetings.get(record.meeting_id)
         if meeting is None:
             meeting = self._meetings[record.meeting_id] = MeetingAligner(record.meeting_id, self._settings)
+            self._alignments[record.meeting_id] = Alignment(self._alignment)
         self._touched.add(record.meeting_id)
+        if meeting.ended is None:
+            _tell(self._alignments[record.meeting_id], record)
         out = meeting.feed(record)
+        if isinstance(record, EndedRecord):
+            self._alignments[record.meeting_id].forget()
         if any(isinstance(change, Purged) for change in out):
-            del self._meetings[record.meeting_id]
+            del self._meetings[record.meeting_id], self._alignments[record.meeting_id]
             self._traces.pop(record.meeting_id, None)
             self._purged.add(record.meeting_id)
             self._newly_purged.add(record.meeting_id)
         return out
+
+
+def _tell(alignment: Alignment, record: Record) -> None:
+    match record:
+        case ClockRecord():
+            alignment.clock(record)
+        case SlideRecord():
+            alignment.slide(record)
+        case GapRecord():
+            alignment.gap(record)
 
 
 def align(

@@ -1,9 +1,11 @@
 """The align step as lists of log records: what is settled when, in which order, and what the end gives."""
 
+import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -17,6 +19,7 @@ from contracts.messages import (
     MeetingPurged,
     MeetingStarted,
 )
+from contracts.packet import ClockKind, Codec, Modality, Packet, encode
 from contracts.timeline import (
     AnyRecord,
     ClockRecord,
@@ -30,9 +33,11 @@ from contracts.timeline import (
     StreamRecord,
     UtteranceRecord,
 )
+from operators.align.alignment import AlignmentSettings
 from operators.align.grid import Aligned, AlignSettings, Corrected, Ended, Heard, Purged, Settled, Unheard
 from operators.align.step import Align
-from operators.broker.source import Received
+from operators.broker.sink import Outgoing
+from operators.broker.source import CaughtUp, Received
 from operators.store import Stores
 
 S = 1_000_000_000
@@ -394,11 +399,109 @@ def test_records_of_a_run_that_was_cut_off_are_not_read() -> None:
     assert final(out) == [("a", 1.0), ("c", 5.0)]
 
 
-def test_features_on_the_log_are_passed_over() -> None:
+# Features
+
+
+def features(second: float, level: float = 0.5, run: int = 0, meeting_id: str = "m") -> bytes:
+    values = np.full((3, 9, 16), level, "<f2").tobytes()
+    return encode(
+        Packet(
+            meeting_id, "camera", Modality.PICTURE_FEATURES, Codec.VOLUME_F16, ClockKind.PTP, run, 0, at(second),
+            S // 5, values, 0, 16, 9, 3,
+        )
+    )  # fmt: skip
+
+
+def log(*values: bytes | AnyRecord | Fence) -> list[Received | CaughtUp]:
+    plain = [v if isinstance(v, bytes) else v.to_bytes() for v in values]
+    return [Received("minuted.timeline", 0, n, 0, True, v) for n, v in enumerate(plain)]
+
+
+def brightness(step: Align, *seconds: float, meeting_id: str = "m") -> list[float | None]:
+    """What the camera of the meeting shows at these seconds, None where that is not known."""
+    alignment = step.alignment(meeting_id)
+    assert alignment is not None
+    found = alignment.at(np.asarray([at(s) for s in seconds], np.int64)).volumes.get(
+        "camera/picture_features"
+    )
+    if found is None:
+        return [None] * len(seconds)
+    values = found.values[:, 0, 0, 0].tolist()
+    return [round(v, 3) if k else None for v, k in zip(values, found.known.tolist(), strict=True)]
+
+
+def test_features_on_the_log_go_to_the_alignment_of_their_meeting() -> None:
     step = Align(AlignSettings())
-    values = [b"MNTD" + bytes(100), *(r.to_bytes() for r in [*OPENED, said("a", 1, 2)])]
-    out = step.on_batch([Received("minuted.timeline", 0, n, 0, True, v) for n, v in enumerate(values)])
+    told: list[bytes | AnyRecord] = [
+        clock(0, device="camera"),
+        features(1, 0.0),
+        features(2, 1.0),
+        said("a", 1, 2),
+    ]
+    out = step.on_batch(log(*OPENED, *told))
     assert [type(o) for o in out] == [Heard]
+    assert brightness(step, 0.5, 1, 1.25, 2) == [None, 0.0, 0.25, 1.0]
+    step.on_batch(log(clock(1, 0.5, device="camera")))
+    assert brightness(step, 0.5, 1, 1.25, 2) == [0.0, 0.5, 0.75, None]
+    step.on_batch(log(gap(1.4, 1.6, device="camera").model_copy(update={"stream": "camera/video"})))
+    assert brightness(step, 0.8, 1, 1.2) == [0.3, None, 0.7]
+
+
+def test_features_of_a_run_that_was_cut_off_of_nobody_or_after_the_end_are_not_kept() -> None:
+    step = Align(AlignSettings())
+    opened: list[AnyRecord] = [r.model_copy(update={"run": 2}) for r in OPENED]
+    step.on_batch(log(features(0.9), Fence(run=2, shard=0), *opened, features(1, run=1), features(2, run=2)))
+    assert brightness(step, 1, 2) == [None, 0.5]
+    step.on_batch(log(ended(3).model_copy(update={"run": 2}), features(3, run=2)))
+    assert brightness(step, 2, 3) == [None, None]
+    assert step.alignment("other") is None
+
+
+def test_broken_features_are_a_dead_letter_and_the_meeting_goes_on() -> None:
+    step = Align(AlignSettings())
+    broken = bytearray(features(1))
+    broken[-1] ^= 1
+    out = step.on_batch(log(*OPENED, bytes(broken), features(2)))
+    letters = [json.loads(o.value) for o in out if isinstance(o, Outgoing)]
+    assert [letter["reason"] for letter in letters] == ["crc"]
+    assert brightness(step, 2) == [0.5]
+
+
+@pytest.mark.parametrize("cut", [4, 5, 12, 30, 42])
+def test_what_is_kept_of_features_survives_a_kill_and_stays_bounded(tmp_path: Path, cut: int) -> None:
+    options = AlignmentSettings(keep_ns=2 * S)
+    values: list[bytes | AnyRecord] = [*OPENED, clock(0, device="camera"), slide("s", 0)]
+    values += [features(n * 0.2, n / 64) for n in range(32)] + [clock(1, 0.1, device="camera"), gap(5, 5.1)]
+    values += [features(n * 0.2, n / 64) for n in range(32, 36)]
+    stores = Stores(tmp_path, "minutes", ("align",))
+    store = stores.step(0, "align")
+    store.roll_back(None)
+    first, second = Align(AlignSettings(), options), Align(AlignSettings(), options)
+    first.open(store)
+    for value in log(*values[:cut]):
+        store.begin(proved=True)
+        first.on_batch([value])
+        first.save(store)
+    marker = store.marker()
+    store.begin(proved=True)
+    first.on_batch(log(*values[cut:]))  # goes on, saves, and is killed
+    first.save(store)
+    store.roll_back(marker)
+    second.open(store)
+    store.begin(proved=True)
+    second.on_batch(log(*values[cut:]))
+    second.save(store)
+    uncut = Align(AlignSettings(), options)
+    uncut.on_batch(log(*values))
+    moments = [4.5, 4.95, 5.5, 6.0, 6.33, 6.9]
+    assert brightness(second, *moments) == brightness(uncut, *moments)
+    assert brightness(second, 6.33) != [None]
+    assert len(list(store.scan(b"frame/"))) == 11  # two seconds of five frames a second, not all that came
+    store.begin(proved=True)
+    second.on_batch(log(control(MeetingPurged(meeting_id="m")), features(9)))
+    second.save(store)
+    assert list(store.scan(b"frame/")) == [] and second.alignment("m") is None
+    stores.close()
 
 
 # Any order
