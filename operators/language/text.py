@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import pairwise
@@ -95,6 +96,13 @@ _SUBJECT = (
 _CUT = re.compile(
     r"(?<= )(?:(?:so|and|but|because|(?<!till )(?<!until )(?<!by )then|only|okay|right|well|yes|or)"
     rf"(?= {_SUBJECT} )|so(?= (?:the|my|our|your) ))"
+)
+
+_RESOLVED = re.compile(
+    r"(?<= )we (?:have |all |now )*(?:decided|agreed|resolved) (?:not to|to|on|that|against) "
+)
+_CONDITION = re.compile(
+    r"(?:and |but |so |or )?(?:if|when|unless|whether|until|because|although|though|unlike)\b"
 )
 
 
@@ -319,12 +327,24 @@ def clauses_of(text: str, tokens: list[Token] | None = None) -> tuple[Clause, ..
     return tuple(out)
 
 
+def _resolutions(sentence: Clause) -> Iterator[int]:
+    """Where, after a comma, is said what was decided (*next point, the van, we have decided to sell it*).
+
+    Recognisers put a comma for many a full stop.
+    """
+    for match in _RESOLVED.finditer(sentence.norm):
+        index = sentence.token_at(match.start())
+        if index and sentence.tokens[index - 1].comma and not _CONDITION.match(sentence.norm):
+            yield index
+
+
 def _cut(sentence: Clause, asked: bool) -> list[Clause]:
     borders = [0]
     for match in _CUT.finditer(f"{sentence.norm} "):
         index = sentence.token_at(match.start())
         if index - borders[-1] >= 3:
             borders.append(index)
+    borders = sorted({*borders, *_resolutions(sentence)})
     borders.append(len(sentence.tokens))
     if len(borders) == 2:
         return [Clause(sentence.tokens, sentence.norm, sentence.starts, asked, sentence.stems)]

@@ -91,10 +91,18 @@ def _dated(draft: Draft, fresh: Draft) -> bool:
 
 
 def _other_object(draft: Draft, fresh: Draft) -> bool:
-    """Whether the same verb has another object: *call the bank*, *call the plumber*; *call Zoe*, *call Eve*."""
+    """Whether the same verb has another object: *call the bank*, *call the plumber*; *call Zoe*, *call Eve*.
+
+    Where each has its own owner, any other word on either side tells them apart (*paint the front door*,
+    *the back door*; *write chapter three*, *chapter four*): people share out parts of one thing.
+    """
     left, right = _named_in(draft.text), _named_in(fresh.text)
     if left and right and not left & right:
         return True
+    if _owned_apart(draft, fresh):
+        one, other = _words_in(draft.text), _words_in(fresh.text)
+        if all(kept and not stems(" ".join(kept)) & _VERBS for kept in (one - other, other - one)):
+            return True
     common = draft.stems & fresh.stems
     only_verb = bool(common) and common <= _VERBS
     apart = draft.stems - common - TIME_STEMS and fresh.stems - common - TIME_STEMS
@@ -106,12 +114,24 @@ def _named_in(text: str) -> frozenset[str]:
     return frozenset(w.strip(",.:") for w in text.split()[1:] if w[:1].isupper() and len(w) > 2) - _CALENDAR
 
 
+def _words_in(text: str) -> frozenset[str]:
+    """Words of a text that say what it is about, sides and numbers too."""
+    return frozenset(w.strip(",.:#").lower() for w in text.split()) - (STOP - _SIDES)
+
+
+def _owned_apart(draft: Draft, fresh: Draft) -> bool:
+    """Whether both have owners and share none."""
+    left, right = set(draft.claim.people), set(fresh.claim.people)
+    return bool(left and right) and not left & right
+
+
 def _same_owner(draft: Draft, fresh: Draft) -> bool:
     left, right = set(draft.claim.people), set(fresh.claim.people)
     return bool(left & right) or (draft.claim.said != "" and draft.claim.said == fresh.claim.said)
 
 
 _VERBS = stems(" ".join(re.findall(r"(?<=[(|])[a-z]+(?=[|)])", piece_named("TASK_VERB"))))
+_SIDES = words_in("back up down out off other another right one")
 _CALENDAR = words_in("""
     Monday Tuesday Wednesday Thursday Friday Saturday Sunday January February March April May June
     July August September October November December

@@ -69,6 +69,50 @@ def test_two_tasks_of_one_person_stay_two(first: str, second: str, wanted: list[
 
 
 @pytest.mark.parametrize(
+    ("first", "second", "wanted"),
+    [
+        ("I will write chapter three by Friday.", "I will write chapter four by Friday.",
+         ["Write chapter three", "Write chapter four"]),
+        ("I will paint the front door by Friday.", "And I will paint the back door by Friday.",
+         ["Paint the front door", "Paint the back door"]),
+        ("I will do task number 12 by Friday.", "I will do task number 13 by Friday.",
+         ["Do task number 12", "Do task number 13"]),
+    ],
+)  # fmt: skip
+def test_parts_that_people_share_out_stay_apart(first: str, second: str, wanted: list[str]) -> None:
+    found = tasks_of(f"Anna: {first}", f"Ben: {second}", "Carl: Okay.")
+    assert found == [(wanted[0], "Anna", "2026-03-13"), (wanted[1], "Ben", "2026-03-13")]
+
+
+def test_a_task_that_goes_to_somebody_else_stays_one() -> None:
+    found = tasks_of(
+        "Anna: I will call the plumber by Friday.", "Ben: No, I will call the plumber by Thursday."
+    )
+    assert found == [("Call the plumber", "Ben", "2026-03-12")]
+
+
+@pytest.mark.parametrize(
+    ("line", "text"),
+    [
+        (
+            "Good, first point, the delivery to Rotterdam, we have decided to ship it by rail.",
+            "Ship it by rail",
+        ),
+        ("Next, the old van, we decided not to sell it.", "We decided not to sell it"),
+    ],
+)
+def test_a_decision_after_a_comma_is_found(line: str, text: str) -> None:
+    # Recognisers write a comma for many a full stop.
+    found = [i.text for i in items_of(f"Anna: {line}") if i.kind == "decision"]
+    assert found == [text]
+
+
+@pytest.mark.parametrize("line", ["If it rains, we decided to stay in.", "Ben, do you have your hand up?"])
+def test_conditions_and_raised_hands_decide_nothing(line: str) -> None:
+    assert not [i for i in items_of(f"Anna: {line}", "Ben: Yes.") if i.kind == "decision"]
+
+
+@pytest.mark.parametrize(
     "again",
     [
         "Make that Thursday.",
