@@ -177,9 +177,30 @@ def _remarks(document: MinutesDocument) -> list[str]:
         lines.append(f"- {f'At {start}' if start == end else f'From {start} to {end}'} {what}.")
     if len(document.gaps) > _GAPS_SHOWN:
         lines.append(f"- {len(document.gaps) - _GAPS_SHOWN} more gaps are listed in minutes.json.")
-    if document.review.waiting:
-        count = document.review.waiting
-        lines.append(f"- {count} point{'s wait' if count > 1 else ' waits'} for a person to look at.")
+    return [*lines, *_waiting(document)]
+
+
+def _waiting(document: MinutesDocument) -> list[str]:
+    """What waits for a person: the items marked above, and the minutes as a whole."""
+    items = [
+        *document.decisions,
+        *document.action_items,
+        *document.open_questions,
+        *document.answered_questions,
+    ]
+    count = document.review.waiting
+    marked = min(count, sum(bool(_doubt(item)) for item in items))
+    lines = []
+    if marked:
+        points = "1 point waits" if marked == 1 else f"{marked} points wait"
+        lines.append(f"- {points} for a person to look at, marked “please check” above.")
+    if count > marked:
+        why = (
+            "the minutes as a whole wait"
+            if items
+            else "nothing was found to put into these minutes; they wait"
+        )
+        lines.append(f"- {why[0].upper()}{why[1:]} for a person to look at.")
     return lines
 
 

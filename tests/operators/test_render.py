@@ -101,7 +101,7 @@ def test_everything_a_reader_needs_is_there() -> None:
         "not in the meeting:** Pavel", "The sale opens in May. (00:05)", "1. Open on 2 May (00:05)",
         "| 1 | Send the list | Anna | Friday 13 March 2026 (“by Friday”) | 01:05 |", "1. Who pays? (00:05)",
         "1. When is it? (00:05)", "00:00 to 01:01: Sale / Budget", "From 00:03 to 00:04 packets of a device were lost.",
-        "The model was not used.", "2 points wait for a person", "by rules (en-1)",
+        "The model was not used.", "The minutes as a whole wait for a person", "by rules (en-1)",
     ):  # fmt: skip
         assert expected in text
     titles = re.findall(r"^## (.*)$", text, re.M)
@@ -122,6 +122,17 @@ def test_empty_sections_say_so() -> None:
                      "No open questions were found.", "No slides were seen.", "not known"):  # fmt: skip
         assert expected in text
     assert "Remarks" not in text
+
+
+def test_a_reader_can_find_what_waits_for_a_person() -> None:
+    nothing = minutes_markdown(document(review=Review(waiting=1)))
+    assert "- Nothing was found to put into these minutes; they wait for a person to look at." in nothing
+    doubtful = tuple(decision(text, "review") for text in ("Open in May", "Close in June"))
+    one = minutes_markdown(document(decisions=doubtful[:1], review=Review(waiting=1)))
+    assert "- 1 point waits for a person to look at, marked “please check” above." in one
+    both = minutes_markdown(document(decisions=doubtful, review=Review(waiting=3)))
+    assert "- 2 points wait for a person to look at, marked “please check” above." in both
+    assert "- The minutes as a whole wait for a person to look at." in both
 
 
 def test_doubts_are_marked() -> None:
