@@ -98,7 +98,11 @@ _FIND = re.compile(
     + "|".join(f"(?P<{kind}>{form})" for kind, form in _FORMS.items())
     + r")(?: at the latest| latest)?(?![\w-])"
 )
-_FIND_CLOCK = re.compile(rf"\b(?:by|before|at|until|till) (?P<clock>{_CLOCK})(?: today)?(?![\w-])")
+_FIND_CLOCK = re.compile(rf"\b(?:by|before|at|until|till) (?P<when>{_CLOCK})(?: today)?(?![\w-])")
+_FIND_NUMERIC = re.compile(
+    r"\b(?:by|before|until|till) (?P<when>\d{1,2}[. ]\d{1,2}(?:[. ](?:\d\d){1,2})?)(?![\w-]|\.\d)"
+)
+"""*13/3*, *14.03.2026*: which of the numbers is the month is left to people."""
 _GOES_ON = re.compile(
     r"^ (?:[a-z]+ o'clock|and|but|so|then|please|at|in|by|if|or|latest|morning|afternoon|evening|okay|yes|no|"
     r"right|i|we|you|he|she|it|they|that|works|is|will|because|not|rather|instead|from|with|for|to|@|~)\b|^ ?$"
@@ -106,6 +110,24 @@ _GOES_ON = re.compile(
 _TALKED_ABOUT = re.compile(
     r"(?:\b(?:about|of|since|last|every|than|like|not|was|were|only|most|previous|past|on|that|but) ?| 's )$"
 )
+
+
+_CHANGING = re.compile(
+    r"\b(?:cut|lower|rais|reduc|increas|decreas|grow|shrink|extend|shorten|delay|improv|multipl|divid|widen)\w*\b"
+)
+
+
+def _no_time(words: str, before: str, after: str) -> bool:
+    """Whether numbers are no time: a part of something longer, an amount (*5 euros*, *cut it by 10*)."""
+    if re.match(r"[./]\d", after) or after.startswith((" and a half", " percent", " per ")):
+        return True
+    if not words[0].isdigit() and words not in _SMALL:
+        return False
+    if words.isdigit() or words in _SMALL:
+        return not 0 < _number(words) <= 12 or not _GOES_ON.match(after) or bool(_CHANGING.search(before))
+    return not re.search("[ap]m|clock|:", words) and (
+        not _GOES_ON.match(after) or bool(_CHANGING.search(before))
+    )
 
 
 _NEXT_TIME = re.compile(r"next (?:meeting|session|time|call|round|sprint)")
@@ -168,12 +190,14 @@ def due_phrases(norm: str) -> tuple[DuePhrase, ...]:
         ):
             continue
         found.append(DuePhrase(match.start(), match.end(), kind, match.group(), match.group("prep")))
-    for match in _FIND_CLOCK.finditer(norm):
-        if not any(f.first < match.end() and match.start() < f.last for f in found):
-            if norm[match.end() :].startswith((" and a half", " percent", " per ")):
+    for kind, form in (("vague", _FIND_NUMERIC), ("clock", _FIND_CLOCK)):
+        for match in form.finditer(norm):
+            if any(f.first < match.end() and match.start() < f.last for f in found):
+                continue
+            if _no_time(match.group("when"), norm[: match.start()], norm[match.end() :]):
                 continue
             prep = match.group().split()[0]
-            found.append(DuePhrase(match.start(), match.end(), "clock", match.group(), prep))
+            found.append(DuePhrase(match.start(), match.end(), kind, match.group(), prep))
     return tuple(sorted(found, key=lambda f: f.first))
 
 

@@ -257,7 +257,8 @@ def _mention_at(tokens: Sequence[Token], lows: list[str], index: int, roster: Ro
 
 
 _DATE_BEFORE = re.compile(
-    r"^(?:of|by|in|until|till|before|early|late|next|this|last|since|from|\\d+|\\w+(?:th|st|nd|rd))$"
+    r"^(?:of|by|in|until|till|before|early|late|next|this|last|since|from|"
+    r"\d+(?:st|nd|rd|th)?|first|second|third|\w+(?:[fhnrx]|tie)th)$"
 )
 
 

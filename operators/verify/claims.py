@@ -15,6 +15,7 @@ from typing import Final
 from contracts.sal.words import skeleton
 from operators.language.people import Roster
 from operators.language.text import STOP, expand
+from operators.language.words import words_in as word_set
 
 _WORD: Final = re.compile(r"[^\W_]+(?:['’.,](?=[^\W_])[^\W_]+)*")
 _SENTENCE_END: Final = re.compile(r"[.?!:;…]\s*$|[\"“”(]\s*$")
@@ -285,10 +286,13 @@ def _speaks_for_himself(owner: str, said: Said, roster: Roster) -> bool:
         (own if roster.of_speaker(speaker) == owner else others).append(quote)
     if not own:
         return False
-    mine = _lows(tuple(own))
-    if mine & _FIRST_PERSON or any(_TAKING_ON.search(q.casefold()) for q in own):
+    if _lows(tuple(own)) & _FIRST_PERSON:
         return True
-    return bool(_lows(tuple(others)) & _SECOND_PERSON)
+    # Who says a first name that is also their own speaks of somebody else: that takes nothing on.
+    answers = [q for q in own if not any(len(n) > 1 and owner in n for n in _people_named(q, roster))]
+    if any(_TAKING_ON.search(q.casefold()) for q in answers):
+        return True
+    return bool(answers) and bool(_lows(tuple(others)) & _SECOND_PERSON)
 
 
 _EVERYDAY: Final = STOP | {
@@ -307,33 +311,52 @@ _EVERYDAY: Final = STOP | {
 """Words that are names only with a capital."""
 
 
-def _said_together(quote: str, widths: Sequence[int]) -> Iterator[tuple[str, int, bool]]:
-    """Words in a row: lower case, how many, and whether they may be a name and not everyday words."""
+def _said_together(quote: str, widths: Sequence[int]) -> Iterator[tuple[int, str, int, bool]]:
+    """Words in a row: place, lower case, how many, and whether they may be a name and not everyday words."""
     words = words_in(quote)
     for index, word in enumerate(words):
         for width in widths:
             if index + width <= len(words):
                 lows = " ".join(w.low for w in words[index : index + width])
-                yield lows, width, width > 1 or lows not in _EVERYDAY or word.text[0].isupper()
+                yield index, lows, width, width > 1 or lows not in _EVERYDAY or word.text[0].isupper()
 
 
 def _people_named(quote: str, roster: Roster) -> list[tuple[str, ...]]:
     """Groups of attendees whom up to four words in a row name, by name or role."""
     found: list[tuple[str, ...]] = []
-    for lows, width, may_be_name in _said_together(quote, (4, 3, 2, 1)):
+    words = words_in(quote)
+    for index, lows, width, may_be_name in _said_together(quote, (4, 3, 2, 1)):
         found.append(roster.with_role(lows))
         if width == 1 and may_be_name:
-            found.append(roster.named(lows))
+            named = roster.named(lows)
+            found.append(tuple(n for n in named if not _names_another(n, words, index, roster)))
         elif width == 2:
             found.append(roster.by_call.get(lows, ()))
     return [names for names in found if names]
+
+
+def _names_another(name: str, words: Sequence[Word], index: int, roster: Roster) -> bool:
+    """Whether a surname follows another first name: *Peter Berg* is not Anna Berg."""
+    own = [w.low for w in words_in(name)]
+    word, before = words[index], words[index - 1] if index else None
+    if before is None or word.opens or len(own) < 2 or word.low == own[0] or before.low in own:
+        return False
+    foreign = before.text[0].isupper() and before.low not in STOP and before.low not in _BEFORE_SURNAMES
+    return foreign and not roster.with_role(before.low) and before.low not in _DAY_WORDS
+
+
+_BEFORE_SURNAMES: Final = word_set("""
+    mr mrs ms miss mister madam sir dr doctor prof professor nurse sister mayor captain herr frau ask tell let have
+    get maybe perhaps then so okay yes no well now here there thanks
+""")
+"""Words that may have a capital before a surname and are no first names."""
 
 
 def _people_sounding(quote: str, roster: Roster) -> list[tuple[str, ...]]:
     """Groups of attendees whose names sound like one or two words."""
     return [
         names
-        for lows, _, may_be_name in _said_together(quote, (2, 1))
+        for _, lows, _, may_be_name in _said_together(quote, (2, 1))
         if may_be_name and (names := roster.sounds_like(lows.replace(" ", "")))
     ]
 
@@ -342,6 +365,22 @@ def occurs(phrase: str, said: Said) -> bool:
     """Whether the words of ``phrase`` stand in one quote in their order, fillers between them allowed."""
     wanted = _opened(phrase)
     return bool(wanted) and any(_in_order(wanted, _opened(quote)) for quote in said.quotes)
+
+
+_GOES_ON: Final = re.compile(
+    r"[./:-]\d|\s*%|\s+(?:percent|euros?|dollars?|pounds?|" + "|".join(MONTHS[:4] + MONTHS[5:]) + r"|May)\b|"
+    r"[,.]?\s+(?:(?:no|sorry|or|or rather|i mean|actually|make that|make it)\b[,.]?\s+)+(?:(?:by|on|the|next|this)\s+)*"
+    rf"(?:{'|'.join((*WEEKDAYS, *MONTHS[:4], *MONTHS[5:]))}|today|tomorrow|\d+(?:st|nd|rd|th))\b",
+    re.IGNORECASE,
+)
+"""What makes other words of a date: the rest of it, an amount, or another day in its place."""
+
+
+def goes_on(due_text: str, said: Said) -> bool:
+    """Whether wherever the words of a date were said others follow that change it: *by 13/3*, *by Friday or Monday*."""
+    words = r"\W+".join(re.escape(w) for w in due_text.split())
+    rests = [q[m.end() :] for q in said.quotes for m in re.finditer(rf"(?<!\w){words}", q, re.IGNORECASE)]
+    return bool(rests) and all(_GOES_ON.match(rest) for rest in rests)
 
 
 def _opened(text: str) -> list[str]:

@@ -154,7 +154,11 @@ class _Examination:
             self.actions.append("due date taken out: its words were not said")
             return
         meeting = self.draft.context.date
-        follows = self.due is None or (words is not None and claims.due_fits(self.due, words, meeting))
+        follows = self.due is None or (
+            words is not None
+            and claims.due_fits(self.due, words, meeting)
+            and not claims.goes_on(words, self.said)
+        )
         in_time = self.due is None or meeting is None or self.due >= meeting
         self.checks["due_follows_from_words"] = follows
         self.checks["due_not_before_meeting"] = in_time

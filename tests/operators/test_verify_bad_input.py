@@ -133,3 +133,59 @@ def test_one_absurd_utterance_costs_no_more_than_its_words() -> None:
     assert {i.section for i in minutes_of(MEETING_LINES, "Anna", "Ben").items} <= {
         i.section for i in found.items
     }
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["Peter Berg will call the bank by Friday.", "So Peter Berg will call the bank by Friday."],
+)
+def test_a_shared_surname_does_not_make_an_attendee_the_owner(line: str) -> None:
+    found = minutes_of([("Ben", line)], "Anna Berg", "Ben")
+    assert "Anna Berg" not in [i.owner for i in published(found, "action_items")]
+
+
+@pytest.mark.parametrize("line", ["Anna Berg will call the bank.", "Dr Berg will call the bank."])
+def test_an_attendee_named_by_surname_owns_the_task(line: str) -> None:
+    found = minutes_of([("Ben", line)], "Anna Berg", "Ben")
+    assert [i.owner for i in published(found, "action_items")] == ["Anna Berg"]
+
+
+def test_who_says_a_shared_first_name_does_not_speak_of_himself() -> None:
+    lines = [
+        ("Ben", "Anna, please send the letter tomorrow."),
+        ("Anna Berg", "Ben will do it. No wait, Anna will do it by Friday."),
+    ]
+    for item in published(minutes_of(lines, "Anna Berg", "Anna Klein", "Ben"), "action_items"):
+        assert item.owner != "Anna Berg" and (item.owner is not None or item.verdict == "review")
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "I will fix the roof by 13/3.",
+        "I will sell the car by 14.03.2026.",
+        "I will raise the prices by 5 euros.",
+        "I will cut the text by 3 pages.",
+        "I will cut the costs by 10.",
+        "I will send the letter by Friday, sorry, by Monday.",
+        "I will send the letter by Friday or Monday.",
+    ],
+)
+def test_no_day_is_read_into_amounts_other_dates_and_second_thoughts(line: str) -> None:
+    found = published(minutes_of([("Ben", line)], "Anna", "Ben"), "action_items")
+    assert [i.due for i in found if i.due is not None] == []
+
+
+@pytest.mark.parametrize("due", ["by 13/3", "by 14.03.2026"])
+def test_a_date_in_digits_keeps_its_words(due: str) -> None:
+    found = minutes_of([("Ben", f"I will sell the old car {due}.")], "Anna", "Ben")
+    assert [(i.text, i.due_text) for i in published(found, "action_items")] == [("Sell the old car", due)]
+
+
+def test_a_month_is_nobody_though_somebody_has_its_name() -> None:
+    lines = [
+        ("Ben", "I will write the report by 5 May."),
+        ("Ben", "Ben and May will call the bank by 5 o'clock."),
+    ]
+    first, *_ = published(minutes_of(lines, "May", "Ben"), "action_items")
+    assert (first.text, first.due) == ("Write the report", dt.date(2026, 5, 5))
