@@ -50,7 +50,8 @@ class _Part:
 
 @dataclass(slots=True)
 class _HeldState:
-    versions: tuple[int, ...] = ()
+    versions: tuple[int, ...] | None = None
+    """Of the parts that the value was made of; None before it was made, also where it is made of none."""
     stamp: int = 0
     spent: bool = False
 

@@ -5,7 +5,7 @@ from random import Random
 
 import pytest
 
-from benchmarks.random_rules import Generator
+from benchmarks.random_rules import Generator, random_document
 from benchmarks.rule_fuzz import fuzz
 from contracts.minutes import ActionItem, Attendee, Evidence, Item
 from contracts.sal import Checker, Document, MeetingFacts, RuleError, decide, load_rules, settle
@@ -290,3 +290,18 @@ def test_distinct_texts_come_and_go() -> None:
         document.put("action_items", action(text, item_id=item_id))
         told.append(bool(checker.check("revision")))
     assert told == [True, True, False, True, False, True]
+
+
+@pytest.mark.parametrize(
+    "rule",
+    [
+        'meeting.title subset "monday"',
+        '"a" subset "monday"',
+        'all i in items: i.text subset "monday" or i.text in ["a", "b"]',
+        'any x in ["a", "b"]: x == "a"',
+    ],
+)
+def test_a_value_made_of_nothing_in_the_document_is_made_all_the_same(rule: str) -> None:
+    rules = load_rules(f'assert "r": {rule}')
+    for seed in range(20):
+        Checker(rules, random_document(Random(seed), 5)).check("final")
