@@ -37,7 +37,7 @@ class SpeechSettings:
 
     endpoint: EndpointSettings = field(default_factory=EndpointSettings)
     seats: SeatSettings = field(default_factory=SeatSettings)
-    wait_for_others_ns: int = 60_000_000
+    wait_for_others_ns: int = 200_000_000
     live_within_ns: int = 500_000_000
     echo_memory_ns: int = 20_000_000_000
     partials: bool = True
