@@ -115,7 +115,10 @@ def _longest_run(words: list[str]) -> int:
 
 
 def collapse_loop(words: list[str]) -> list[int]:
-    """Indices of the words to keep when a word stands five times in a row, a phrase four or three times."""
+    """Indices of the words to keep when a word stands five times in a row, a phrase four or three times.
+
+    A sentence of six words or more is enough twice, and what begins it once more at the end goes with it.
+    """
     bare = ["".join(normalised(word)) for word in words]
     kept = list(range(len(words)))
     for size in range(1, 13):
@@ -128,9 +131,13 @@ def collapse_loop(words: list[str]) -> list[int]:
                 bare[i] for i in kept[position + repeats * size : position + (repeats + 1) * size]
             ]:
                 repeats += 1
-            if len(group) == size and repeats >= max(3, 6 - size):
+            enough = max(3, 6 - size) if size < 6 or len(set(group)) <= size // 2 else 2
+            if len(group) == size and repeats >= enough:
                 result.extend(kept[position : position + size])
                 position += repeats * size
+                rest = [bare[i] for i in kept[position:]]
+                if size >= 6 and len(rest) < size and rest == group[: len(rest)]:
+                    position = len(kept)
             else:
                 result.append(kept[position])
                 position += 1

@@ -44,6 +44,9 @@ def test_degenerate(text: str, seconds: float, loop: bool) -> None:
 def test_a_loop_is_folded_to_one_turn() -> None:
     words = ["I", "will", "go.", "I", "will", "go.", "I", "will", "go.", "Then", "home"]
     assert [words[i] for i in collapse_loop(words)] == ["I", "will", "go.", "Then", "home"]
+    said = ["then", "one", "image", "is", "extracted", "for", "each", "slide."]
+    assert collapse_loop([*said, *said, *said[:3]]) == list(range(len(said)))
+    assert collapse_loop([*said, *said, "Good."]) == [*range(len(said)), 2 * len(said)]
     honest = ["no", "no", "no", "not", "at", "all", "at", "all"]
     assert collapse_loop(honest) == list(range(len(honest)))
 
