@@ -39,6 +39,18 @@ def look_at_globals(
 
 
 @kernel
+def seen_by_globals(
+    q: tl.tensor, do: tl.tensor, delta: tl.tensor, lse2: tl.tensor, k: tl.tensor, v: tl.tensor,
+    pairs: tl.tensor, scale: tl.tensor, scale2: tl.tensor,
+) -> tl.tensor:  # fmt: skip
+    """Global queries at content keys, keys as rows so that warps share them out: what ``look_at_globals`` gives."""
+    weights = tl.where(pairs, tl.math.exp2(times(k, tl.trans(q)) * scale2 - lse2[None, :]), 0.0)
+    dv = times(weights.to(do.dtype), do)
+    ds = (weights * (times(v, tl.trans(do)) - delta[None, :]) * scale).to(q.dtype)
+    return times(tl.trans(ds), k), times(ds, q), dv
+
+
+@kernel
 def load_queries(
     Q: tl.tensor, OUT: tl.tensor, DO: tl.tensor, LSE: tl.tensor, rows: tl.tensor, here: tl.tensor, head: tl.tensor,
     q_row: tl.tensor, q_head: tl.tensor, g_row: tl.tensor, g_head: tl.tensor, H: tl.tensor, D: tl.constexpr,
@@ -93,8 +105,8 @@ def window_backward(
         g_q, g_do, g_delta, g_lse2 = load_queries(
             Q, OUT, DO, LSE, members, live, head, q_row, q_head, g_row, g_head, H, D, DP
         )
-        p_q, more_k, more_v = look_at_globals(
-            g_q, g_do, g_delta, g_lse2, k, v, live[:, None] & here[None, :], scale, scale2
+        p_q, more_k, more_v = seen_by_globals(
+            g_q, g_do, g_delta, g_lse2, k, v, here[:, None] & live[None, :], scale, scale2
         )
         dk += more_k
         dv += more_v
@@ -196,8 +208,8 @@ def keys_backward(
         q, do, delta, lse2 = load_queries(
             Q, OUT, DO, LSE, members, live, head, q_row, q_head, g_row, g_head, H, D, DP
         )
-        p_q, more_k, more_v = look_at_globals(
-            q, do, delta, lse2, k, v, live[:, None] & here[None, :], scale, scale2
+        p_q, more_k, more_v = seen_by_globals(
+            q, do, delta, lse2, k, v, here[:, None] & live[None, :], scale, scale2
         )
         dk += more_k
         dv += more_v
