@@ -304,9 +304,17 @@ class Alignment:
         inside = np.zeros(len(times_ns), np.bool_)
         # Features are made from the pictures or the sound of their device: what is missing there is missing here.
         for name in (stream, *_sources_of(stream)):
-            for gap in self._gaps.get(name, ()):
-                (start, end), _ = self._times(gap.device, [gap.clock] * 2, [gap.raw_start_ns, gap.raw_end_ns])
-                inside |= (times_ns >= start) & (times_ns < end)
+            gaps = self._gaps.get(name)
+            if not gaps:
+                continue
+            device, clocks = gaps[0].device, [g.clock for g in gaps]
+            starts, _ = self._times(device, clocks, [g.raw_start_ns for g in gaps])
+            ends, _ = self._times(device, clocks, [g.raw_end_ns for g in gaps])
+            order = np.argsort(starts, kind="stable")
+            # A time is in a gap if one of those that began before it has not ended.
+            until = np.maximum.accumulate(ends[order])
+            began = np.searchsorted(starts[order], times_ns, side="right") - 1
+            inside |= (began >= 0) & (until[np.maximum(began, 0)] > times_ns)
         return inside
 
     def _newest(self, device: str) -> int:
