@@ -153,8 +153,9 @@ document.getElementById("go").onclick = async () => {
   }
   const late = audio.outputLatency || audio.baseLatency || 0;
   const draw = () => {
-    // A frame is seen about one refresh after it is drawn; the sound leaves the loudspeaker after its latency.
-    const now = audio.currentTime - late + 1 / 60 - begin;
+    // A frame is seen about one refresh after it is drawn, the sound leaves the loudspeaker after its latency; and
+    // half a refresh, so that the light is as often early as late.
+    const now = audio.currentTime - late + 1.5 / 60 - begin;
     const lit = D.pulses.some(at => at <= now && now < at + D.on);
     body.style.background = lit ? "#fff" : "#000";
     if (now < D.length) { requestAnimationFrame(draw); return; }

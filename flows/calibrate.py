@@ -36,6 +36,8 @@ _LEAST_PULSES: Final = 6
 _MIDDLE_S: Final = sum(PULSES_S) / len(PULSES_S)
 """Moments are the middles of trains: there a clock that runs fast or slow has shifted as much before as after."""
 _PICTURE_SLACK_NS: Final = 1_500_000
+_REFRESH_NS: Final = 22_000_000
+"""Screens show light at their next picture: at 50 a second it is up to 20 ms late."""
 _LIT: Final = 0.1
 _STAYS_NS: Final = 700_000_000
 _BEEP_NS: Final = 2_500_000
@@ -239,9 +241,9 @@ def _trains_seen(flashes: Sequence[tuple[Edge, Edge]]) -> list[Moment]:
             on, off = round(pulse * 1e9), round((pulse + ON_S) * 1e9)
             low += [began[0] - on, ended[0] - off]
             high += [began[1] - on, ended[1] - off]
-        # A few edges may contradict the others a little: stamps are noisy, rolling shutters smear.
-        least, most = sorted(low)[-1], sorted(high)[0]
-        if least - most < 4 * _PICTURE_SLACK_NS:
+        # Edges contradict each other by what a screen takes from one picture to the next.
+        least, most = max(low), min(high)
+        if least - most < _REFRESH_NS:
             half = abs(most - least) // 2 + _PICTURE_SLACK_NS
             moments.append(Moment((least + most) // 2 + round(_MIDDLE_S * 1e9), half))
     return moments

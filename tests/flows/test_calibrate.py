@@ -1,20 +1,26 @@
 """Calibrating from a recording: signals made sample by sample, devices whose clocks are known to be wrong."""
 
 import datetime
+import json
+from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 import pytest
+import soundfile
 
+from contracts.messages import Calibration
 from contracts.packet import ClockKind, Codec, Modality, Packet
 from contracts.pulse_train import ON_S, PULSES_S
 from contracts.timeline import ClockRecord, MarkRecord
 from devices.calibration_signal import LENGTH_S, page, pulse_times_s, signal_samples
+from devices.inputs import open_inputs
 from devices.stored_calibrations import CalibrationProblem
 from flows.calibrate import Heard, Outcome, Seen, beep, flashes_in, measure, trains
 from flows.calibrate_command import calibrations_of, outcome_lines
 from flows.calibrate_media import TAI_UTC_NS, Taken
 from flows.calibrate_plot import panels_of_log, panels_of_outcome, svg
+from flows.cli import main
 
 S = 1_000_000_000
 MS = 1_000_000
@@ -40,12 +46,20 @@ def microphone(
     return Heard(device, START + round(begins_s * S) + offset_ns, RATE, sound)
 
 
-def camera(device: str, offset_ns: int, rate_hz: float, exposure_s: float, ambient: float = 0.2) -> Seen:
-    """Sees the light for the share of its exposure; stamps are the middles."""
+def camera(
+    device: str,
+    offset_ns: int,
+    rate_hz: float,
+    exposure_s: float,
+    ambient: float = 0.2,
+    screen_hz: float = 1e6,
+) -> Seen:
+    """Sees the light of a screen for the share of its exposure; stamps are the middles."""
     at = np.arange(round(LENGTH_S * rate_hz)) / rate_hz + 0.3 / rate_hz
     lit = np.zeros(len(at))
     for pulse in pulse_times_s():
-        ends, begins = np.minimum(at + exposure_s / 2, pulse + ON_S), np.maximum(at - exposure_s / 2, pulse)
+        on, off = (round(edge * screen_hz) / screen_hz for edge in (pulse, pulse + ON_S))
+        ends, begins = np.minimum(at + exposure_s / 2, off), np.maximum(at - exposure_s / 2, on)
         lit += np.clip((ends - begins) / exposure_s, 0.0, 1.0)
     stamps = START + offset_ns + np.rint(at * S).astype(np.int64)
     return Seen(device, stamps, ambient + 0.4 * lit, ambient / 2 + 0.05 * lit)
@@ -78,6 +92,15 @@ def test_pulses_find_late_cameras_late_microphones_and_fast_clocks() -> None:
         "wall: stamps are 3.20 s late (± 11 ms, by pulses); the flow will take that off",
         "slides: right as far as this can tell (± 9 ms, by pulses)",
     ]
+
+
+@pytest.mark.parametrize(("rate_hz", "screen_hz"), [(25.0, 50.0), (30.0, 60.0), (12.0, 60.0), (50.0, 144.0)])
+def test_a_screen_that_shows_light_at_its_next_picture_does(rate_hz: float, screen_hz: float) -> None:
+    heard = [microphone("mic-1", 0, 6.0), microphone("mic-2", 0, 5.0)]
+    found = by_device(measure(heard, [camera("wall", -400 * MS, rate_hz, 0.008, screen_hz=screen_hz)]))
+    offset, bound, _ = found["wall"]
+    assert abs(offset + 400.0) <= min(bound, 12.0)
+    assert bound < 25.0
 
 
 def test_measured_distances_take_the_sounds_way_off() -> None:
@@ -214,3 +237,37 @@ def test_a_logs_picture_shows_what_held_when() -> None:
     assert "cam" in svg([panel])
     with pytest.raises(ValueError, match="validation error"):
         panels_of_log([b"{}"])
+
+
+def test_a_folder_is_calibrated_from_the_command_line_and_then_rests_on_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    room = tmp_path / "room"
+    room.mkdir()
+    for device, offset_ns in (("mic-1", 0), ("mic-2", 0), ("mic-3", 250 * MS)):
+        begins = microphone(device, 0, 5.0, begins_s=-offset_ns / S)
+        soundfile.write(room / f"{device}.wav", begins.samples[: 15 * RATE], RATE)
+    (room / "room.json").write_text(json.dumps({"start_time": "2026-03-10T09:00:00Z"}))
+    assert run("calibrate", str(room), "--plot", str(tmp_path / "clocks.svg")) == 0
+    said = capsys.readouterr().out
+    assert "mic-3: stamps are 250 ms late (± 8 ms, by pulses); the flow will take that off" in said
+    assert (tmp_path / "clocks.svg").read_text().startswith("<svg")
+    stored = [c for c in open_inputs([room]).control if isinstance(c, Calibration) and c.device == "mic-3"]
+    assert [(round(c.offset_ns / MS), c.measured) for c in stored] == [(250, datetime.date(2026, 3, 10))]
+    for arguments, line in (
+        (("--reference", "mic-9"), "minuted: mic-9: no such device; there are mic-1, mic-2, mic-3"),
+        (("--distance", "mic-1=far"), "minuted: --distance mic-1=far: use DEVICE=METRES, 0 to 100"),
+        (("--meeting", "m"), "minuted: calibrate: name either recordings or --meeting"),
+        (("--signal", "signal.gif"), "minuted: --signal signal.gif: use a name that ends with .html or .mp4"),
+    ):
+        assert run("calibrate", str(room), "--seconds", "1", *arguments) == 2
+        assert capsys.readouterr().err.strip().splitlines() == [line]
+    assert run("calibrate") == 0
+    assert "Calibrating a room takes a minute" in capsys.readouterr().out
+
+
+def run(*arguments: str) -> int | str | None:
+    """Exit code of the command."""
+    with pytest.raises(SystemExit) as ended:
+        main(arguments)
+    return ended.value.code
