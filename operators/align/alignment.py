@@ -17,7 +17,6 @@ import numpy.typing as npt
 
 from contracts.packet import Codec, Modality, Packet, payload_array
 from contracts.timeline import ClockRecord, GapRecord, SlideRecord
-from operators.align.grid import clock_in_force
 from operators.align.interpolate import (
     Between,
     Box,
@@ -187,14 +186,13 @@ class Alignment:
 
     def sound(self, packet: Packet, channel: int = 0) -> None:
         """A block of PCM sound."""
-        samples = payload_array(packet)[:, channel].astype(np.float32) / np.float32(32_768.0)
+        samples = np.frombuffer(packet.payload, "<i2")[channel :: packet.channels]
         known = self._sound.get(packet.stream)
         if known is None or known[1].rate_hz != packet.rate_hz:
             known = (packet.device_id, SoundTrack(self._settings.sound, packet.rate_hz))
             self._sound[packet.stream] = known
-        clocks = self._clocks.get(packet.device_id, ())
-        clock = clock_in_force(clocks, self._newest(packet.device_id), packet.timestamp_ns)
-        known[1].push(packet.timestamp_ns, samples, clock)
+        clocks = self._clocks.get(packet.device_id)
+        known[1].push(packet.timestamp_ns, samples, clocks[-1] if clocks else None)
 
     def slide(self, record: SlideRecord) -> None:
         """A slide came up."""

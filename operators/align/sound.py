@@ -9,10 +9,12 @@ import numpy as np
 import numpy.typing as npt
 
 from contracts.timeline import ClockRecord
+from operators.align.grid import is_step
 from operators.align.interpolate import Mask, Shares, Times, Values, on_timeline
 from operators.align.resample import MOST_SKEW, SkewRemover
 
 _NS: Final = 1_000_000_000
+_FULL_SCALE: Final = np.float32(32_768.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,18 +85,21 @@ class SoundTrack:
         self._zero_ns = 0
         """Raw time of the first sample of the stretch, as it was stamped."""
         self._count = 0
-        self._waiting: list[npt.NDArray[np.float32]] = []
+        self._waiting: list[npt.NDArray[np.int16]] = []
         self._waiting_count = 0
         self._clock: ClockRecord | None = None
         self._remover = SkewRemover(rate_hz)
         self._rate = _Rate(settings.rate_after_ns)
         self._skew = 0.0
 
-    def push(self, raw_ns: int, samples: npt.NDArray[np.float32], clock: ClockRecord | None) -> None:
-        """The next block, (n,) in -1..1, its first sample taken at ``raw_ns``; blocks come in order."""
+    def push(self, raw_ns: int, samples: npt.NDArray[np.int16], clock: ClockRecord | None) -> None:
+        """The next block, (n,), its first sample taken at ``raw_ns``; blocks come in order.
+
+        ``clock``: the device's newest clock record.
+        """
         expected_ns = self._zero_ns + self._count * _NS // self.rate_hz
         held_ns = round(self._rate.at(float(expected_ns - self._zero_ns)))
-        set_anew = _number(clock) != _number(self._clock) and clock is not None and clock.method == "arrival"
+        set_anew = clock is not self._clock and _number(clock) > _number(self._clock) and _is_set(clock)
         if self._stretch < 0 or set_anew or abs(raw_ns - expected_ns - held_ns) > self._settings.break_ns:
             self._flush(finish=True)
             self._stretch, self._zero_ns, self._count = self._stretch + 1, raw_ns, 0
@@ -157,7 +162,7 @@ class SoundTrack:
         return np.where(inside, np.interp(since, knots, numbers), -1.0)
 
     def _flush(self, *, finish: bool) -> None:
-        samples = np.concatenate(self._waiting) if self._waiting else np.zeros(0, np.float32)
+        samples = np.concatenate(self._waiting or [np.zeros(0, np.int16)]).astype(np.float32) / _FULL_SCALE
         self._waiting.clear()
         self._waiting_count = 0
         said = []
@@ -179,6 +184,10 @@ class SoundTrack:
         kept_ns = sum(len(k.samples) for k in self._kept) * _NS // self.rate_hz
         while self._kept and kept_ns > self._settings.keep_ns:
             kept_ns -= len(self._kept.popleft().samples) * _NS // self.rate_hz
+
+
+def _is_set(clock: ClockRecord | None) -> bool:
+    return clock is not None and is_step(clock)
 
 
 def _number(clock: ClockRecord | None) -> int:
