@@ -21,7 +21,7 @@ from operators.broker.kafka_link import BrokerLink
 from operators.pictures.size import PictureError, check_size, h264_sizes, jpeg_size
 from operators.speech.sound_stream import SoundStream
 
-from .calibrate import Heard, Seen
+from .calibrate_moments import Heard, Seen
 from .topic_reader import Found, TopicReader
 
 _NANOSECONDS: Final = Fraction(1, 10**9)

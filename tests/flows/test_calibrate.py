@@ -16,9 +16,10 @@ from contracts.timeline import ClockRecord, MarkRecord
 from devices.calibration_signal import LENGTH_S, page, pulse_times_s, signal_samples
 from devices.inputs import open_inputs
 from devices.stored_calibrations import CalibrationProblem
-from flows.calibrate import Heard, Outcome, Seen, beep, flashes_in, measure, trains
+from flows.calibrate import Outcome, measure
 from flows.calibrate_command import calibrations_of, outcome_lines
 from flows.calibrate_media import TAI_UTC_NS, Taken
+from flows.calibrate_moments import Heard, Seen, beep, flashes_in, trains
 from flows.calibrate_plot import panels_of_log, panels_of_outcome, svg
 from flows.cli import main
 
