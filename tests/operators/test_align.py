@@ -471,8 +471,11 @@ def test_broken_features_are_a_dead_letter_and_the_meeting_goes_on() -> None:
 def test_what_is_kept_of_features_survives_a_kill_and_stays_bounded(tmp_path: Path, cut: int) -> None:
     options = AlignmentSettings(keep_ns=2 * S)
     values: list[bytes | AnyRecord] = [*OPENED, clock(0, device="camera"), slide("s", 0)]
-    values += [features(n * 0.2, n / 64) for n in range(32)] + [clock(1, 0.1, device="camera"), gap(5, 5.1)]
-    values += [features(n * 0.2, n / 64) for n in range(32, 36)]
+    values += [features(n * 0.2, n * n % 7 / 8) for n in range(32)] + [
+        clock(1, 0.1, device="camera"),
+        gap(5, 5.1),
+    ]
+    values += [features(n * 0.2, n * n % 7 / 8) for n in range(32, 36)]
     stores = Stores(tmp_path, "minutes", ("align",))
     store = stores.step(0, "align")
     store.roll_back(None)
