@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from typing import Final
 from urllib.parse import quote
 
-from contracts.messages import MeetingPurged, control_key
+from contracts.messages import control_key
 from contracts.topics import AUDIT, CONTROL, MINUTES, STATE, TOPICS, Topic
 from operators.broker.kafka_link import BrokerLink
 from operators.deliver.keys import KeyStore
 
 from .control_sender import ControlSender
-from .review import purged
+from .review import purged, purging
 from .topic_reader import TopicReader
 
 _AGAIN_S: Final = 3.0
@@ -36,8 +36,9 @@ def purge(link: BrokerLink, meeting_id: str, keys: KeyStore | None, *, wait_s: f
 
     Raises:
         BrokerUnreachable, TopicProblem: as :class:`TopicReader`.
+        ReviewProblem: no meeting can have that id.
     """
-    message = MeetingPurged(meeting_id=meeting_id)
+    message = purging(meeting_id)
     sender = ControlSender(link)
     with TopicReader(link, (CONTROL,), meeting_id) as control:
         standing = {found.key: found.value for found in control.to_end()}

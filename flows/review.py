@@ -12,7 +12,7 @@ from typing import Final, Literal
 from pydantic import ValidationError
 
 from contracts.consumer import MinutesFold, read_event, read_state
-from contracts.messages import Correction, NameCorrected
+from contracts.messages import Correction, MeetingPurged, NameCorrected
 from contracts.minutes import Item, MinutesPurged, ReviewRequest, Section
 from contracts.packet import MAGIC
 from contracts.timeline import TIMELINE_RECORD
@@ -168,6 +168,14 @@ def renaming(meeting_id: str, name: str, heard: Iterable[str], by: str) -> NameC
     """
     try:
         return NameCorrected(meeting_id=meeting_id, name=name, heard=tuple(heard), by=by)
+    except ValidationError as error:
+        raise ReviewProblem(_said(error)) from error
+
+
+def purging(meeting_id: str) -> MeetingPurged:
+    """The message that a meeting must go. Raises ``ReviewProblem``."""
+    try:
+        return MeetingPurged(meeting_id=meeting_id)
     except ValidationError as error:
         raise ReviewProblem(_said(error)) from error
 

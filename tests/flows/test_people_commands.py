@@ -213,3 +213,12 @@ def test_answers_in_the_terminal(
     assert (only.item_id, only.text, only.owner, only.due, only.clear) == (
         "a1", None, None, dt.date(2026, 3, 18), ("owner",),
     )  # fmt: skip
+
+
+@pytest.mark.parametrize("meeting", ["", "*", "x" * 300])
+def test_a_purge_of_what_is_no_meeting_is_refused_in_one_line(
+    meeting: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run("purge", "--meeting", meeting, "--yes") == 2
+    told = capsys.readouterr().err
+    assert told.startswith("minuted: ") and told.count("\n") == 1
