@@ -37,6 +37,9 @@ _ROUNDS: Final = 3
 """What is rewritten may break another rule; what still breaks one after so many rounds is withheld."""
 _SHOWN: Final[Mapping[str, Verdict]] = {"pass": "pass", "repaired": "repaired", "fallback": "fallback"}
 
+_SWEEPS: Final = 16
+"""Each withholds something; minutes in which so many one after the other break a rule keep nothing doubtful."""
+
 Rewrite = Callable[[VerifiedItem], VerifiedItem | None]
 """Writes an item more plainly from the same evidence; None where that cannot be done."""
 
@@ -131,17 +134,30 @@ class RuleGuard:
         return Ruled(out, doubts, whole[:_LISTED], passed[:_LISTED])
 
     def _sweep(self, stage: At) -> list[Decision]:
-        """What is broken at last; items that only now break a rule that nobody may allow are withheld."""
-        violations = self._checker.check(stage)
-        # Of several rules the strictest answer counts, and to ask a person is stricter than to repair: what a
-        # repair did not mend must not leave because somebody will look at it as well.
-        unmended = {v.item_id for v in violations if v.action != "review"}
-        broken = decide(violations)
-        for decision in broken:
-            item = self._current.get(decision.item_id or "")
-            if item is not None and decision.item_id in unmended:
-                self._withhold(item, decision)
-        return broken
+        """What is still broken at last; items that only now break a rule that nobody may allow are withheld.
+
+        Without them a rule that counts items may break for others, so this goes on until nothing changes.
+        """
+        decisions: list[Decision] = []
+        for round_ in range(_SWEEPS):
+            violations = self._checker.check(stage)
+            # Of several rules the strictest answer counts, and to ask a person is stricter than to repair: what a
+            # repair did not mend must not leave because somebody will look at it as well.
+            unmended = {v.item_id for v in violations if v.action != "review"}
+            changed = False
+            decisions = decide(violations)
+            for decision in decisions:
+                item = self._current.get(decision.item_id or "")
+                if item is None:
+                    continue
+                if decision.item_id in unmended or round_ == _SWEEPS - 1:
+                    changed = self._withhold(item, decision)
+                elif item.verdict not in ("review", "fallback"):
+                    self._current[item.item_id] = self._acted(item, decision)
+                    changed = True
+            if not changed:
+                break
+        return decisions
 
     def _rules_about_items(self, stage: At) -> tuple[list[Rule], dict[str, tuple[str, ...]]]:
         """Rules about items that are checked at a stage, and their names for each section."""

@@ -270,3 +270,13 @@ def test_a_repair_that_mends_nothing_withholds_though_another_rule_only_asks() -
     item = only(under(made, DECISION))
     assert item.verdict == "withheld"
     assert "long" in " ".join(item.actions)
+
+
+def test_a_rule_that_counts_items_is_asked_again_when_others_have_gone() -> None:
+    made = rules(
+        'assert "no weather": all d in decisions: d.text not contains "weather" on fail: drop',
+        'assert "in company": all a in action_items: count(decisions) > 1 on fail: drop',
+        'assert "shown": all d in decisions: count(action_items) > 0 on fail: review',
+    )
+    told = {item.item_id: item.verdict for item in under(made, TASK, DECISION, WEATHER).items}
+    assert told == {"d2": "withheld", "a1": "withheld", "d1": "review"}
