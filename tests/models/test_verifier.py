@@ -164,3 +164,23 @@ def test_weights_that_cannot_be_used_are_one_line(tmp_path: Path) -> None:
     broken.write_bytes(b"ONNX it is not")
     with pytest.raises(VerifierUnusable, match="no verifier"):
         VerifierModel(broken)
+
+
+def test_every_figure_shows_somewhere() -> None:
+    """A figure that never differs from 0 says nothing, however it is weighed."""
+    chance, seen = random.Random(2), np.zeros(len(FEATURES), bool)
+    for script in read_scripts([SCRIPTS], frozenset({"train", "test"})):
+        holding = annotated_cases(script)
+        for case in holding:
+            wrong = [corrupted(case, kind, chance, holding) for kind in KINDS]
+            for some in (case, *(w for w in wrong if w is not None)):
+                seen |= features(some) > 0
+    for rare in (
+        _with(ORDER, due=dt.date(2026, 9, 1)),
+        _with(ORDER, due_text=None),
+        _with(DECISION, kind="answered_question"),
+        replace(DECISION, evidence=(Heard("u8", "Ben", "Agreed."),)),
+    ):
+        seen |= features(rare) > 0
+    silent = {name for name, shows in zip(FEATURES, seen, strict=True) if not shows}
+    assert silent == set()
