@@ -15,6 +15,7 @@ from operators.language.people import Person, Roster, person_of, roster_of
 from operators.language.rules import Rule, rules_of
 from operators.language.text import STOP, stems
 from operators.understand.birth import births
+from operators.understand.cues import Reading
 from operators.understand.follow import follow
 from operators.understand.hear import Heard, hear
 from operators.understand.merge import correct, go_on, restate, supersede
@@ -84,12 +85,16 @@ class RuleEngine:
 
     def step(self, state: State, spoken: Spoken) -> State:
         """Read one more utterance. Cost does not grow with the length of the meeting."""
+        return self.read(state, spoken)[0]
+
+    def read(self, state: State, spoken: Spoken) -> tuple[State, Reading]:
+        """As ``step``, and what this utterance brought about."""
         state = self._with_speaker(state, spoken.speaker)
         heard = hear(spoken, state.count, state.roster, self.rules)
         drafts = list(state.drafts)
         live = drafts[-self.settings.live_items :]
         kept = drafts[: -self.settings.live_items] if len(drafts) > self.settings.live_items else []
-        live = self._live(live, heard, state)
+        live, reading = self._live(live, heard, state)
         shares = dict(state.shares)
         if spoken.speaker:
             shares[spoken.speaker] = shares.get(spoken.speaker, 0) + heard.words
@@ -97,7 +102,7 @@ class RuleEngine:
         first = spoken.start_ns if state.count == 0 else min(state.first_ns, spoken.start_ns)
         last = max(state.last_ns, spoken.end_ns)
         became_long = state.long_from is None and last - first > LONG_MEETING_NS
-        return replace(
+        after = replace(
             state,
             count=state.count + 1,
             first_ns=first,
@@ -109,6 +114,7 @@ class RuleEngine:
             block=block,
             shares=shares,
         )
+        return after, reading
 
     def _with_speaker(self, state: State, speaker: str | None) -> State:
         if speaker is None or speaker in state.speakers or len(state.speakers) >= self.settings.most_speakers:
@@ -116,12 +122,16 @@ class RuleEngine:
         speakers = (*state.speakers, speaker)
         return replace(state, speakers=speakers, roster=_roster(state.context, speakers))
 
-    def _live(self, live: list[Draft], heard: Heard, state: State) -> list[Draft]:
-        """Drafts after this utterance: changed, merged, born, and the hopeless ones dropped."""
+    def _live(self, live: list[Draft], heard: Heard, state: State) -> tuple[list[Draft], Reading]:
+        """Drafts after this utterance (changed, merged, born, the hopeless ones dropped), and what it did."""
+        support = {d.id: d.support for d in live}
         accepted, taken = follow(heard, live, state, self.settings.look_back)
         moved = correct(heard, live, state, self.settings.look_back)
         go_on(heard, live, state)
-        for fresh in births(heard, state):
+        change = [d.support - support[d.id] for d in live if d.id in support]
+        born = births(heard, state)
+        restated = False
+        for fresh in born:
             if fresh.family == "action":
                 if accepted and fresh.claim.kind == "self":
                     continue
@@ -131,7 +141,14 @@ class RuleEngine:
                 continue
             if supersede(heard, fresh, live) or not restate(heard, fresh, live):
                 live.append(fresh)
-        return [d for d in live if heard.index - d.last_index <= self.settings.look_back or self._stays(d)]
+            else:
+                restated = True
+        reading = Reading(
+            heard, state, born, accepted, taken, moved, restated,
+            sum(c for c in change if c > 0), -sum(c for c in change if c < 0),
+        )  # fmt: skip
+        stay = [d for d in live if heard.index - d.last_index <= self.settings.look_back or self._stays(d)]
+        return stay, reading
 
     def _stays(self, draft: Draft) -> bool:
         if draft.family == "question":
