@@ -6,6 +6,8 @@ import datetime as dt
 from dataclasses import dataclass
 from typing import Literal
 
+from operators.understand.sensed import SensePiece, Senses
+
 Kind = Literal["decision", "action_item", "open_question", "answered_question"]
 Family = Literal["decision", "action", "question"]
 
@@ -33,6 +35,8 @@ class Spoken:
     sampling_ms: float = 0.0
     boundary_ms: float = 0.0
     words: tuple[SpokenWord, ...] = ()
+    senses: Senses | None = None
+    """What was seen, shown and heard in the voice around it; None where nothing but the words is known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +88,8 @@ class DraftItem:
     evidence: tuple[Quote, ...]
     withdrawn: bool
     reasons: tuple[str, ...]
+    senses: tuple[SensePiece, ...] = ()
+    """What else it rests on: gestures and lines of slides."""
 
 
 @dataclass(frozen=True, slots=True)
