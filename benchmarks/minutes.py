@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import argparse
 import collections
-import datetime as dt
-import gzip
 import json
 import sys
 import time
@@ -17,42 +15,17 @@ from pathlib import Path
 from typing import Any
 
 from operators.compose import summary
-from operators.understand.engine import (
-    Attendee,
-    DraftItem,
-    MeetingContext,
-    RuleEngine,
-    Spoken,
-    SummarySentence,
-)
+from operators.understand.engine import DraftItem, MeetingContext, RuleEngine, Spoken, SummarySentence
 
 from .report import print_report
+from .scripts import ROLES, context_of, everyday_scripts, research_scripts, spoken_of
 
-ROLES = {
-    "PM": "project manager",
-    "ME": "marketing expert",
-    "UI": "user interface designer",
-    "ID": "industrial designer",
-}
 _LISTS = {
     "decision": "decisions",
     "action_item": "action_items",
     "open_question": "open_questions",
     "answered_question": "answered_questions",
 }
-
-
-def _spoken(line: dict[str, Any], number: int) -> Spoken:
-    start = line.get("start_s", line.get("start", 0.0))
-    end = line.get("end_s", line.get("end", start))
-    return Spoken(
-        str(line.get("id", f"u{number:05d}")),
-        round(float(start) * 1e9),
-        round(float(end) * 1e9),
-        line.get("speaker"),
-        line["text"],
-        "transcript",
-    )
 
 
 def _evidence(quotes: tuple[Any, ...], by_id: dict[str, Spoken]) -> list[dict[str, Any]]:
@@ -79,16 +52,7 @@ def _evidence(quotes: tuple[Any, ...], by_id: dict[str, Spoken]) -> list[dict[st
 
 def minutes_of(script: dict[str, Any]) -> dict[str, Any]:
     """Minutes of one script: ``utterances``, ``attendees``, ``date`` and so on in, minutes.json shape out."""
-    spoken = sorted(
-        (_spoken(u, i) for i, u in enumerate(script["utterances"])), key=lambda s: (s.start_ns, s.id)
-    )
-    context = MeetingContext(
-        script.get("title"),
-        dt.date.fromisoformat(script["date"]) if script.get("date") else None,
-        tuple(Attendee(a["name"], a.get("speaker"), a.get("role")) for a in script.get("attendees", ())),
-        tuple(script.get("agenda", ())),
-        tuple(script.get("key_topics", ())),
-    )
+    spoken, context = spoken_of(script), context_of(script)
     engine = RuleEngine()
     state = engine.start(context)
     for utterance in spoken:
@@ -126,27 +90,6 @@ def _summary(
     state: Any, context: MeetingContext, items: tuple[DraftItem, ...]
 ) -> tuple[SummarySentence, ...]:
     return summary(state, context, items)
-
-
-def _rows(path: Path) -> list[dict[str, Any]]:
-    content = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
-    return [json.loads(line) for line in content.decode("utf-8").splitlines() if line.strip()]
-
-
-def _research_scripts(meetings: Path, utterances: Path) -> list[dict[str, Any]]:
-    by_meeting: dict[str, list[dict[str, Any]]] = collections.defaultdict(list)
-    for row in _rows(utterances):
-        by_meeting[row["meeting"]].append(row)
-    scripts = []
-    for meeting in _rows(meetings):
-        said = by_meeting[meeting["meeting"]]
-        roles = {u["speaker"]: u.get("role") for u in said}
-        attendees = [
-            {"name": role or f"Speaker {label}", "speaker": label, "role": ROLES.get(role or "")}
-            for label, role in sorted(roles.items())
-        ]
-        scripts.append({"meeting": meeting["meeting"], "utterances": said, "attendees": attendees})
-    return scripts
 
 
 def _prediction(minutes: dict[str, Any]) -> dict[str, Any]:
@@ -191,10 +134,9 @@ def main(arguments: list[str] | None = None) -> int:
             file=sys.stderr,
         )
         return 2
-    if research:
-        scripts = _research_scripts(args.meetings, args.utterances)
-    else:
-        scripts = [json.loads(p.read_text(encoding="utf-8")) for p in sorted(args.scripts.glob("*.json"))]
+    scripts = (
+        research_scripts(args.meetings, args.utterances) if research else everyday_scripts([args.scripts])
+    )
     if args.only:
         scripts = [s for s in scripts if s["meeting"] in args.only.split(",")]
     begun = time.perf_counter()
