@@ -233,6 +233,9 @@ def _records() -> list[Message]:
             text="José, please send the offer by Friday.", heard="Jose, please send the offer by Friday.",
             words=(t.RecordWord(start_ns=_at(12.5), end_ns=_at(12.875), text="José,", probability=0.75),),
             source="recogniser", confidence=0.9375, sampling_ms=20.0, boundary_ms=40.0,
+            prosody=t.Prosody(
+                step_ns=16_000_000, pitch_hz=(118.5, 117.25, 0.0, 110.0), typical_hz=124.5, level_db=-26.5
+            ),
         ),
         t.SlideRecord(
             **(placed | {"device": "beamer"}), id=f"beamer/{EPOCH}/120", stream="beamer/video",

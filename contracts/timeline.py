@@ -12,6 +12,8 @@ from pydantic import Field, TypeAdapter
 from .base import Count, Id, LengthNs, Line, MeetingId, Message, Milliseconds, Name, Ns, Share, Text
 from .messages import ControlMessage, TextLine
 
+Pitch = Annotated[float, Field(ge=0.0, le=2_000.0, allow_inf_nan=False)]
+
 
 class Record(Message):
     """Base of JSON records on the timeline."""
@@ -100,6 +102,18 @@ class RecordWord(Message):
     probability: Share | None = None
 
 
+class Prosody(Message):
+    """How the voice of an utterance ended, for readers who want to tell a question from a statement."""
+
+    step_ns: Annotated[int, Field(gt=0, lt=10**9)]
+    pitch_hz: tuple[Pitch, ...] = Field(max_length=200)
+    """Pitch at the end, every ``step_ns``; 0 where there was no voice. The last one is the last with voice."""
+    typical_hz: Pitch
+    """Median pitch of the utterance."""
+    level_db: Annotated[float, Field(ge=-200.0, le=20.0)]
+    """Loudness of what was voiced, full scale = 0."""
+
+
 class UtteranceRecord(Record):
     """One speaker's stretch of speech.
 
@@ -126,6 +140,8 @@ class UtteranceRecord(Record):
     confidence: Share = 1.0
     sampling_ms: Milliseconds
     boundary_ms: Milliseconds
+    prosody: Prosody | None = None
+    """None where there was no sound to take it from."""
 
     @property
     def identity(self) -> str:

@@ -7,11 +7,12 @@ import numpy as np
 
 from contracts.messages import TextLine, TranscriptMessage
 from contracts.packet import ClockKind, Modality, Packet
-from contracts.timeline import RecordWord, SlideRecord, UtteranceRecord
+from contracts.timeline import Prosody, RecordWord, SlideRecord, UtteranceRecord
 from models.speech_recogniser import Recognition, Word
 from operators.perceive.types import Stream
 from operators.pictures.picture import FeatureBlock
 from operators.speech.events import PieceClosed, PieceText
+from operators.speech.prosody import STEP_NS
 
 _SAMPLING_MS: Final = 1000 / 16_000
 _UNTIMED_WORDS_MS: Final = 500.0
@@ -35,8 +36,17 @@ def heard_record(
         mark_ns=piece.start_ns if mark_ns is None else mark_ns, speaker=speaker, text=text,
         heard=piece.text if text != piece.text else None, words=record_words(piece.words, piece.samples_start_ns),
         source="recogniser", confidence=min(1.0, float(np.exp(min(0.0, piece.average_log_probability)))),
-        sampling_ms=_SAMPLING_MS, boundary_ms=piece.boundary_ms,
+        sampling_ms=_SAMPLING_MS, boundary_ms=piece.boundary_ms, prosody=_prosody(piece),
     )  # fmt: skip
+
+
+def _prosody(piece: PieceText | PieceClosed) -> Prosody | None:
+    spoken = piece.prosody if isinstance(piece, PieceClosed) else None
+    if spoken is None:
+        return None
+    return Prosody(
+        step_ns=STEP_NS, pitch_hz=spoken.pitch_hz, typical_hz=spoken.typical_hz, level_db=spoken.level_db
+    )
 
 
 def withdrawn_record(

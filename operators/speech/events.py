@@ -7,6 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from models.speech_recogniser import Word
+from operators.speech.prosody import PieceProsody
 
 Kind = Literal["partial", "speculative", "final"]
 
@@ -67,6 +68,7 @@ class PieceClosed:
     average_log_probability: float
     boundary_ms: float
     gaps: tuple[tuple[int, int], ...] = ()
+    prosody: PieceProsody | None = None
 
 
 @dataclass(frozen=True)

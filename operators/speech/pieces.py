@@ -21,6 +21,7 @@ from operators.speech.events import (
     SpeechResumed,
 )
 from operators.speech.piece import Piece, echo_margin_db, mean_level_db, mean_margin_db, range_end_ns, sound
+from operators.speech.prosody import prosody_of
 from operators.speech.stream import Frame
 from operators.speech.track import Track
 
@@ -196,6 +197,8 @@ class Pieces:
         if not piece.closed:
             self._show(piece, piece.settled, "tentative", found)
             return
+        # Only now: nobody waits for it while somebody speaks.
+        prosody = prosody_of(np.frombuffer(piece.pcm, np.int16).astype(np.float32) / 32768.0)
         piece.done, piece.shown, piece.pcm = True, piece.settled, b""
         self._events.append(
             PieceClosed(
@@ -211,6 +214,7 @@ class Pieces:
                 average_log_probability=found.average_log_probability,
                 boundary_ms=found.boundary_ms,
                 gaps=tuple(piece.gaps),
+                prosody=prosody,
             )
         )
 
