@@ -1,5 +1,6 @@
 """One simulated room through the clock step and the alignment: packets in, clock records out, held against the truth."""
 
+import gc
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -13,7 +14,7 @@ from contracts.packet import ClockKind, Codec, Modality, Packet
 from contracts.timeline import ClockRecord, NoticeRecord
 from operators.align.alignment import Alignment, AlignmentSettings
 from operators.align.grid import clock_in_force, to_timeline_ns
-from operators.clock import ClockSettings, MeetingClocks, Timed
+from operators.clock import ClockOutput, ClockSettings, MeetingClocks, Timed
 from operators.ingest import Arrival
 from operators.pictures.picture import (
     VOLUME_COLUMNS,
@@ -145,34 +146,59 @@ def _play(room: SignalRoom, setting: Setting) -> Played:
     records: dict[str, list[ClockRecord]] = {name: [] for name in streams}
     passed: dict[str, list[_Passed]] = {name: [] for name in streams}
     named: set[str] = set()
-    packets, seconds = 0, 0.0
     alignment, next_features_ns = Alignment(AlignmentSettings()), dict.fromkeys(streams, 0)
-    for stream, number, arrival in _arrivals(room, setting):
-        begun = time.process_time()
-        out = clocks.feed(arrival)
-        if stream.brightness is not None:
-            raw_ns = int(stream.stamps_ns[number])
-            clocks.seen(stream.name, raw_ns, float(stream.brightness[number]))
-            if raw_ns >= next_features_ns[stream.name]:
-                # As often as features of a camera stand on the log.
-                next_features_ns[stream.name] = raw_ns + VOLUME_PERIOD_NS
-                alignment.features(_volume(stream, number))
+    came = [
+        (s, number, a, _features(s, number, next_features_ns)) for s, number, a in _arrivals(room, setting)
+    ]
+    # No flow holds the packets of a whole meeting, nor has its collector go through them.
+    gc.collect()
+    gc.freeze()
+    begun = time.process_time()
+    outs = [_step(clocks, alignment, *one) for one in came]
+    seconds = time.process_time() - begun
+    gc.unfreeze()
+    for (stream, number, _, _), out in zip(came, outs, strict=True):
         for value in out:
             if isinstance(value, ClockRecord):
-                alignment.clock(value)
                 records[value.device].append(value)
             elif isinstance(value, NoticeRecord):
                 named |= {n for n in streams if f"clock of {n} " in value.text and "agrees" not in value.text}
             elif isinstance(value, Timed) and isinstance(value.arrival.body, Packet):
-                if value.arrival.body.modality is Modality.AUDIO:
-                    alignment.sound(value.arrival.body)
                 raw_ns = value.arrival.body.timestamp_ns
                 placed_ns = _placed(records[stream.name], value.clock, raw_ns)[0]
                 true_ns = int(stream.true_ns[number])
-                passed[stream.name].append(_Passed(true_ns, raw_ns, value.clock, (placed_ns - true_ns) / 1e6))
-        seconds += time.process_time() - begun
-        packets += 1
-    return _judged(room, setting, streams, records, passed, named, packets, seconds)
+                late_ms = (placed_ns - true_ns) / 1e6
+                passed[stream.name].append(_Passed(true_ns, raw_ns, value.clock, late_ms))
+    return _judged(room, setting, streams, records, passed, named, len(came), seconds)
+
+
+def _features(stream: Stream, number: int, next_ns: dict[str, int]) -> Packet | None:
+    """Features of a picture, as often as those of a camera stand on the log."""
+    raw_ns = int(stream.stamps_ns[number])
+    if stream.brightness is None or raw_ns < next_ns[stream.name]:
+        return None
+    next_ns[stream.name] = raw_ns + VOLUME_PERIOD_NS
+    return _volume(stream, number)
+
+
+def _step(
+    clocks: MeetingClocks, alignment: Alignment, stream: Stream, number: int, arrival: Arrival,
+    volume: Packet | None,
+) -> list[ClockOutput]:  # fmt: skip
+    """What is measured: one packet through clocks and alignment."""
+    out = clocks.feed(arrival)
+    if stream.brightness is not None:
+        clocks.seen(stream.name, int(stream.stamps_ns[number]), float(stream.brightness[number]))
+    if volume is not None:
+        alignment.features(volume)
+    for value in out:
+        if isinstance(value, ClockRecord):
+            alignment.clock(value)
+        elif isinstance(value, Timed):
+            body = value.arrival.body
+            if isinstance(body, Packet) and body.modality is Modality.AUDIO:
+                alignment.sound(body)
+    return out
 
 
 def _placed(records: list[ClockRecord], clock: int, raw_ns: int) -> tuple[int, int]:

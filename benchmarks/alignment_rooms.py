@@ -111,7 +111,9 @@ def _taken(room_signal: Signal, stream: Stream) -> npt.NDArray[np.float32]:
     """Samples of every block at the true times of the device, shape (blocks, samples)."""
     block = round(BLOCK_NS * RATE_HZ / 1e9)
     at = (stream.true_ns - START_NS)[:, None] * (RATE_HZ / 1e9) + np.arange(block)[None, :]
-    taken = np.interp(at.ravel(), np.arange(len(room_signal)), room_signal).reshape(at.shape)
+    at = np.clip(at, 0.0, len(room_signal) - 1.000001)
+    low = at.astype(np.intp)
+    taken = room_signal[low] + (at - low) * (room_signal[low + 1] - room_signal[low])
     return np.asarray(np.round(np.clip(taken, -1.0, 1.0) * 32767.0) / 32768.0, np.float32)
 
 

@@ -113,7 +113,8 @@ def chirps(sound: Heard) -> list[float]:
     for begin in range(0, max(1, len(sound.samples)), round(_STEP_S * rate)):
         window = sound.samples[begin : begin + size]
         spectrum = np.fft.rfft(window, length).astype(np.complex64)
-        found += [(begin + place) / rate for place in chirp_times(window, spectrum, length, rate)]
+        (places,) = chirp_times([Window(0, window, spectrum, length)], rate)
+        found += [(begin + place) / rate for place in places]
     kept: list[float] = []
     for at in sorted(found):
         if not kept or at - kept[-1] > 0.05:

@@ -18,6 +18,8 @@ _DECIDE_AT_LEAST: Final = 12
 """Packets that must have come after a jump before its envelope is believed."""
 _LEVEL_NS: Final = 20 * _MS
 """Envelopes of two seconds differ by less than this where nothing happened."""
+_FEW_LEVEL_NS: Final = 400 * _MS
+"""The same where fewer packets came before: all of them may have queued."""
 _MOST_MISSING: Final = 100_000
 """A gap of more packets than this says nothing: the counter was set."""
 _SOUND_LIMIT_NS: Final = 15 * _MS
@@ -125,7 +127,9 @@ class StreamCourse:
         else:
             thawed = self.repeats >= 3 and not self.sound
             self.repeats, self.frozen = 0, False
-            if abs(leaves_ns) > self._limit() or thawed:
+            # The first interval of pictures is what their period is learned from; it leaves nothing.
+            counted = self.sound or bool(self.periods)
+            if (counted and abs(leaves_ns) > self._limit()) or thawed:
                 self._suspect(raw_ns, x, leaves_ns, arrival_ns, uncounted=thawed)
             if not self.sound:
                 self.periods.append(step_ns / count)
@@ -222,7 +226,8 @@ class StreamCourse:
         after = suspicion.hull.lowest(self.skew, suspicion.x) - broker_moved_ns
         found: list[Jump] = []
         by_ns = 0
-        if before is not None and self.envelope.in_real_time() and abs(after - before) > _LEVEL_NS:
+        least_ns = _LEVEL_NS if self.envelope.packets() >= _DECIDE_AT_LEAST else _FEW_LEVEL_NS
+        if before is not None and self.envelope.in_real_time() and abs(after - before) > least_ns:
             moved_ns = round(before - after)
             agrees = self._count_agrees(suspicion, moved_ns)
             by_ns = suspicion.jump_ns if agrees else moved_ns

@@ -1,14 +1,17 @@
 """Flashes in pictures and chirps in sound: the calibration signal as cameras and microphones take it in."""
 
 from collections import deque
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Final
 
 import numpy as np
 import numpy.typing as npt
+from scipy import fft  # type: ignore[import-untyped]
 
 from contracts.pulse_train import CHIRP_FROM_HZ, CHIRP_S, CHIRP_TO_HZ, ON_S
+from operators.clock.sounds import Window
 
 Samples = npt.NDArray[np.float32]
 Spectrum = npt.NDArray[np.complex64]
@@ -36,19 +39,25 @@ def chirp(rate_hz: int) -> Samples:
 
 @lru_cache(maxsize=8)
 def _chirp_spectrum(rate_hz: int, size: int) -> Spectrum:
-    return np.conj(np.fft.rfft(chirp(rate_hz), size))
+    return np.conj(np.asarray(fft.rfft(chirp(rate_hz), size), np.complex64))
 
 
-def chirp_times(samples: Samples, spectrum: Spectrum, size: int, rate_hz: int) -> list[float]:
-    """Starts of chirps in a stretch of sound, in samples from its beginning, by matched filter.
+def chirp_times(windows: Sequence[Window], rate_hz: int) -> list[list[float]]:
+    """Starts of chirps in each of some windows of one length, in samples from its beginning, by matched filter."""
+    if not windows:
+        return []
+    size = windows[0].size
+    spectra = np.stack([w.spectrum for w in windows]) * _chirp_spectrum(rate_hz, size)
+    matches = np.asarray(fft.irfft(spectra, size, axis=1), np.float32)
+    return [_chirps(w.samples, match, rate_hz) for w, match in zip(windows, matches, strict=True)]
 
-    ``spectrum``: of the samples, by a transform of ``size``.
-    """
+
+def _chirps(samples: Samples, match: Samples, rate_hz: int) -> list[float]:
     tone = chirp(rate_hz)
     if len(samples) <= len(tone):
         return []
     count = len(samples) - len(tone)
-    match = np.fft.irfft(spectrum * _chirp_spectrum(rate_hz, size), size)[:count]
+    match = match[:count]
     energy = np.concatenate([[0.0], np.cumsum(np.square(samples, dtype=np.float64))])
     around = energy[len(tone) : len(tone) + count] - energy[:count]
     own = float(np.sum(np.square(tone, dtype=np.float64)))

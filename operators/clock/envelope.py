@@ -79,6 +79,10 @@ class Envelope:
         hulls = [hull for _, hull in list(self.bins)[-last:]]
         return min((hull.lowest(slope, about_x) for hull in hulls), default=None)
 
+    def packets(self, last: int = 2) -> int:
+        """How many packets the last bins have taken in."""
+        return sum(hull.count for _, hull in list(self.bins)[-last:])
+
     def in_real_time(self) -> bool:
         """Whether stamps come as fast as they were written: not where a recording is sent at another speed."""
         if not self.bins:

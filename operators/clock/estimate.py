@@ -10,15 +10,23 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Final, Literal
 
-import numpy as np
-import numpy.typing as npt
-
+from contracts.packet import Modality
 from operators.clock.course import Jump, StreamCourse
 from operators.clock.cues import chirp_times
 from operators.clock.equations import Layout, Measured, equations
 from operators.clock.judge import Judge
 from operators.clock.solve import Solution, solve
-from operators.clock.sounds import WINDOW_S, Levels, SoundRing, Window, level_db, phat_peak
+from operators.clock.sounds import (
+    WINDOW_S,
+    Block,
+    Levels,
+    SoundRing,
+    Stretch,
+    Window,
+    level_db,
+    phat_peak,
+    windows_of,
+)
 from operators.clock.tracked import (
     KNOT_NS,
     Claim,
@@ -30,8 +38,6 @@ from operators.clock.tracked import (
     Prior,
     Tracked,
 )
-
-Samples = npt.NDArray[np.float32]
 
 EVERY_NS: Final = 10_000_000_000
 _FIRST_NS: Final = 5_000_000_000
@@ -70,7 +76,7 @@ class MeetingEstimator:
     # --- what comes in
 
     def stamped(
-        self, device: str, stream: str, kind: DeviceKind, claim: Claim,
+        self, device: str, stream: Modality, kind: DeviceKind, claim: Claim,
         epoch: int, sequence: int, raw_ns: int, duration_ns: int, arrival_ns: int,
     ) -> list[Jump]:  # fmt: skip
         """A packet's stamp and arrival; jumps of the device's clock that are certain by now."""
@@ -104,8 +110,8 @@ class MeetingEstimator:
         moved = sorted(m for m in (course.moved_since(since_ns) for course in others) if m is not None)
         return moved[len(moved) // 2] if len(moved) > 1 and abs(moved[len(moved) // 2]) > _BROKER_NS else 0
 
-    def heard(self, device: str, raw_ns: int, samples: Samples, rate_hz: int) -> None:
-        """Mono sound of a block whose stamp has just gone through ``stamped``; full scale 1."""
+    def heard(self, device: str, raw_ns: int, samples: Block, rate_hz: int) -> None:
+        """Mono sound of a block whose stamp has just gone through ``stamped``."""
         tracked = self.devices[device]
         if not tracked.course.doubtful:
             course = tracked.course
@@ -156,17 +162,21 @@ class MeetingEstimator:
         """One window of all microphones: who speaks, how much later the others hear it, chirps."""
         if self.base_ns is None:
             return
-        windows: dict[str, Window] = {}
+        stretches: dict[int, list[tuple[Tracked, Stretch]]] = {}
         for tracked in self.devices.values():
             if tracked.kind != "sound" or not tracked.ring.blocks:
                 continue
-            window = tracked.ring.window(near_ns + round(1e6 * self._expected(tracked, near_ns)))
-            if window is None:
-                continue
-            windows[tracked.name] = window
-            rate_hz = tracked.ring.rate_hz
-            for place in chirp_times(window.samples, window.spectrum, window.size, rate_hz):
-                tracked.chirps.add(window.begin_x + round(place / rate_hz * 1e9))
+            stretch = tracked.ring.stretch(near_ns + round(1e6 * self._expected(tracked, near_ns)))
+            if stretch is not None:
+                stretches.setdefault(tracked.ring.rate_hz, []).append((tracked, stretch))
+        windows: dict[str, Window] = {}
+        for rate_hz, found in stretches.items():
+            together = windows_of([stretch for _, stretch in found], rate_hz)
+            chirps = chirp_times(together, rate_hz)
+            for (tracked, _), window, places in zip(found, together, chirps, strict=True):
+                windows[tracked.name] = window
+                for place in places:
+                    tracked.chirps.add(window.begin_x + round(place / rate_hz * 1e9))
         talker = self._levels.talker({name: level_db(w.samples) for name, w in windows.items()})
         if talker is None:
             return

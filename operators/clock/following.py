@@ -6,7 +6,7 @@ from typing import Final
 
 import numpy as np
 
-from contracts.packet import Codec, Modality, Packet, payload_array
+from contracts.packet import Codec, Modality, Packet
 from contracts.timeline import ClockRecord, NoticeRecord
 from operators.align.grid import to_timeline_ns
 from operators.clock.course import Jump
@@ -23,7 +23,7 @@ class _Followed:
     """A device: what was said of its stamps, and the records that hold."""
 
     told: ClockRecord
-    per_s_ms: float
+    claim: Claim
     records: list[ClockRecord] = field(default_factory=list)
     since_x: int | None = None
     """Where the last step lies: what is before it is not placed anew."""
@@ -40,12 +40,12 @@ class Following:
     def told(self, record: ClockRecord, per_s_ms: float = 0.0) -> None:
         """What is said of a device's stamps, for the first time or anew."""
         self._estimator.forget(record.device)
-        self._devices[record.device] = _Followed(record, per_s_ms, [record])
+        self._devices[record.device] = _Followed(record, _claim(record, per_s_ms), [record])
 
     def stepped(self, record: ClockRecord) -> None:
         """The device's clock jumped so far that it was placed anew at once: its course goes on."""
         followed = self._devices[record.device]
-        followed.told = record
+        followed.told, followed.claim = record, _claim(record, followed.claim.per_s_ms)
         followed.records = [*followed.records[-_KEPT_RECORDS:], record]
         tracked = self._estimator.devices.get(record.device)
         followed.since_x = None if tracked is None else tracked.course.last_x
@@ -57,18 +57,16 @@ class Following:
         """
         followed = self._devices[body.device_id]
         told_ns = to_timeline_ns(followed.told, body.timestamp_ns)
-        kind = "sound" if body.modality is Modality.AUDIO else "picture"
-        claim = Claim(followed.told.uncertainty_ns / _NS_PER_MS, followed.per_s_ms)
         jumps = self._estimator.stamped(
-            body.device_id, body.stream, "sound" if kind == "sound" else "picture", claim, body.stream_epoch,
-            body.sequence, told_ns, body.duration_ns, arrival_ns,
+            body.device_id, body.modality, "sound" if body.modality is Modality.AUDIO else "picture",
+            followed.claim, body.stream_epoch, body.sequence, told_ns, body.duration_ns, arrival_ns,
         )  # fmt: skip
         records = [r for jump in jumps if not jump.frozen for r in self._jumped(followed, jump)]
         tracked = self._estimator.devices.get(body.device_id)
         if tracked is None:
             return body, [], []
-        if body.codec is Codec.PCM_S16LE and tracked.stream == body.stream:
-            samples = payload_array(body)[:, 0].astype(np.float32) * np.float32(1 / 32768)
+        if body.codec is Codec.PCM_S16LE and tracked.stream is body.modality:
+            samples = np.frombuffer(body.payload, np.dtype("<i2"))[:: body.channels]
             self._estimator.heard(body.device_id, told_ns, samples, body.rate_hz)
         if tracked.rewritten_ns:
             body = replace(body, timestamp_ns=body.timestamp_ns - tracked.rewritten_ns)
@@ -139,6 +137,10 @@ class Following:
 
     def _notice(self, finding: Finding) -> NoticeRecord:
         return NoticeRecord(meeting_id=self._meeting_id, code="clock_wrong", text=text_of(finding))
+
+
+def _claim(record: ClockRecord, per_s_ms: float) -> Claim:
+    return Claim(record.uncertainty_ns / _NS_PER_MS, per_s_ms)
 
 
 def text_of(finding: Finding) -> str:

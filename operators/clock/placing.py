@@ -69,7 +69,7 @@ _DeviceBody = Packet | TranscriptMessage | OcrMessage | EndOfStream
 _Method = Literal["stamped", "stored", "anchor", "arrival"]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class _Last:
     """The newest message of a stream: where its stretch ended by its stamps, and when it arrived."""
 
@@ -87,7 +87,8 @@ class _Device:
     steps: int = 0
     number: int = 0
     """Of the newest record written of it: what it was told, or estimated."""
-    streams: dict[str, _Last] = field(default_factory=dict)
+    streams: dict[tuple[int, int], _Last] = field(default_factory=dict)
+    """By modality and epoch."""
 
 
 class MeetingClocks:
@@ -109,31 +110,31 @@ class MeetingClocks:
     def feed(self, arrival: Arrival) -> list[ClockOutput]:
         """The arrival with its clock, after the clock records that it brings about."""
         body = arrival.body
+        if isinstance(body, Packet):
+            # Nearly everything is one of these.
+            out = self._placed(body, arrival)
+            if arrival.arrival_ns > 0:
+                arrival = self._followed(body, arrival, out)
+            return [*out, Timed(arrival, self._devices[body.device_id].number)]
         if isinstance(body, MeetingStarted):
             self._start_ns = body.start_ns if body.start_ns is not None else self._start_ns
             return [Timed(arrival, 0), *self._counts_utc_by(body.tai_utc_offset_s)]
         if isinstance(body, Calibration | ClockState):
             return [Timed(arrival, 0), *self.told(body)]
-        if isinstance(body, Packet | TranscriptMessage | OcrMessage | EndOfStream):
-            out = self._placed(body, arrival)
-            if isinstance(body, Packet) and arrival.arrival_ns > 0:
-                followed, more = self._followed(body, arrival)
-                out, arrival = [*out, *more], followed
-            return [*out, Timed(arrival, self._devices[body.device_id].number)]
+        if isinstance(body, TranscriptMessage | OcrMessage | EndOfStream):
+            return [*self._placed(body, arrival), Timed(arrival, self._devices[body.device_id].number)]
         return [Timed(arrival, 0)]
 
-    def _followed(self, body: Packet, arrival: Arrival) -> tuple[Arrival, list[ClockOutput]]:
-        """What the streams themselves show of the clocks."""
+    def _followed(self, body: Packet, arrival: Arrival, out: list[ClockOutput]) -> Arrival:
+        """Adds to ``out`` what the streams themselves show of the clocks."""
         arrival_tai = arrival.arrival_ns + self._tai_utc_s * _NS_PER_S
         placed, records, notices = self._following.packet(body, arrival_tai)
-        out: list[ClockOutput] = []
         for record in records:
             device = self._devices[record.device]
             device.number += 1
             out.append(record.model_copy(update={"number": device.number}))
-        if placed is not body:
-            arrival = replace(arrival, body=placed)
-        return arrival, [*out, *notices]
+        out += notices
+        return arrival if placed is body else replace(arrival, body=placed)
 
     def _drift_ms(self, record: ClockRecord) -> float:
         """How much surer a stored clock was a second before, in ms: one that has a skew runs free."""
@@ -177,7 +178,7 @@ class MeetingClocks:
     def _placed(self, body: _DeviceBody, arrival: Arrival) -> list[ClockOutput]:
         """Clock records that this stamp makes necessary."""
         device = self._devices.get(body.device_id)
-        stream = f"{modality_of(body).name}/{body.stream_epoch}"
+        stream = (int(modality_of(body)), body.stream_epoch)
         raw, out = body.timestamp_ns, list[ClockOutput]()
         if device is None:
             device = self._devices[body.device_id] = self._first(body, arrival)
@@ -291,7 +292,9 @@ class MeetingClocks:
         self._following.told(new, self._drift_ms(new))
         return [new, *self._calibration_doubt(old.device)]
 
-    def _course(self, device: _Device, body: _DeviceBody, stream: str, arrival: Arrival) -> int | None:
+    def _course(
+        self, device: _Device, body: _DeviceBody, stream: tuple[int, int], arrival: Arrival
+    ) -> int | None:
         """Timeline time at which this message belongs by the stream's course, where its stamp has left it."""
         last = device.streams.get(stream)
         if last is None or arrival.arrival_ns <= 0:

@@ -5,6 +5,7 @@ from typing import Final, Literal
 
 import numpy as np
 
+from contracts.packet import Modality
 from operators.clock.course import Jump, StreamCourse
 from operators.clock.cues import FlashWatch, PulsesHeard
 from operators.clock.solve import Vector
@@ -95,7 +96,7 @@ class Tracked:
     kind: DeviceKind
     claim: Claim
     course: StreamCourse
-    stream: str
+    stream: Modality
     first_x: int = 0
     believed: bool = True
     named: bool = False

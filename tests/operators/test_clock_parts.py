@@ -27,7 +27,7 @@ from operators.clock.cues import FlashWatch, PulsesHeard, chirp, chirp_times, ma
 from operators.clock.envelope import LowerHull
 from operators.clock.records import Piece, record_of, to_raw_ns
 from operators.clock.solve import Loss, Rows, solve
-from operators.clock.sounds import Window, phat_peak, transform_size
+from operators.clock.sounds import Stretch, Window, phat_peak, transform_size, windows_of
 from operators.clock.wrap import wrapped_by_ns
 
 S = 1_000_000_000
@@ -123,6 +123,21 @@ def test_a_step_of_the_clock_is_found_with_its_size(kind: DeviceKind, by_ms: int
     assert abs(left_ms) < (1.0 if kind == "sound" else 3.0)
 
 
+@pytest.mark.parametrize("rate_hz", [1.0, 2.0, 5.0, 10.0])
+def test_few_pictures_a_second_make_no_step_of_queueing(rate_hz: float) -> None:
+    plan = DevicePlan("slides", rate_hz=rate_hz)
+    late = DeliveryFault(
+        floor_ns=38 * MS, jitter_ns=6 * MS, jitter_shape=1.2, most_ns=150 * MS, loss=0.02, duplicates=0.01
+    )
+    assert [jumps_of("slides", delivery=late, plan=plan, seed=seed)[0] for seed in range(25)] == [[]] * 25
+
+
+def test_a_step_among_few_pictures_is_found() -> None:
+    plan = DevicePlan("slides", rate_hz=5.0)
+    jumps, left_ms = jumps_of("slides", ClockFault(step_at_s=20.0, step_ns=150 * MS), plan=plan)
+    assert len(jumps) == 1 and abs(left_ms) < 3.0
+
+
 @pytest.mark.parametrize("kind", ["sound", "camera"])
 @pytest.mark.parametrize("longer_ms", [-30, 30, 200])
 def test_a_new_route_is_no_step(kind: DeviceKind, longer_ms: int) -> None:
@@ -216,10 +231,9 @@ def test_chirps_are_found_in_noise_to_a_part_of_a_sample() -> None:
     random = np.random.default_rng(4)
     sound = 0.05 * random.normal(size=16_000)
     sound[4_000 : 4_000 + len(chirp(16_000))] += 0.3 * chirp(16_000)
-    heard = window(sound)
-    assert chirp_times(heard.samples, heard.spectrum, heard.size, 16_000) == [pytest.approx(4_000, abs=0.5)]
-    quiet = window(0.05 * random.normal(size=16_000))
-    assert chirp_times(quiet.samples, quiet.spectrum, quiet.size, 16_000) == []
+    noise = 0.05 * random.normal(size=16_000)
+    heard = windows_of([Stretch(0, s.astype(np.float32)) for s in (noise, sound, noise)], 16_000)
+    assert chirp_times(heard, 16_000) == [[], [pytest.approx(4_000, abs=0.5)], []]
 
 
 def watched(fps: float, exposure_s: float, off_by_ns: int, *, wrong: int | None = None) -> FlashWatch:
