@@ -24,7 +24,7 @@ from .files import MinutesOfLog
 from .installation import ROOT, Installation, InstallationError
 from .latency import LatencyMeter, latency_lines, truth_of
 from .live_view import LiveView
-from .observer import Observer
+from .observer import Observer, wait_for
 from .output import write_minutes
 from .review import Cases
 from .review_command import case_lines
@@ -33,6 +33,7 @@ from .watch import run_view
 
 SAMPLE: Final = ROOT / "devices" / "sample"
 MEETING: Final = "demo"
+_STATE_S: Final = 3.0
 
 
 class _Seen:
@@ -156,7 +157,8 @@ def _last_lines(
         raise InstallationError("the log has no end of the meeting")
     write_minutes(document, out, date=minutes.date, timeline=seen.log, audit=minutes.audit)
     states = [m.value for m in written if m.topic is STATE]
-    same = bool(states) and states[-1] == seen.state
+    # The final event and the state that it speaks of lie on two topics: either may be read first.
+    same = bool(states) and wait_for(lambda: states[-1] == seen.state, _STATE_S)
     events = sum(m.topic is MINUTES for m in written)
     lines = latency_lines(seen.meter.report(truth_of(truth))) if speed == "realtime" else []
     lines += clock_lines(seen.log) if speed == "realtime" else []

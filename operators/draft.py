@@ -7,6 +7,7 @@ the order in which it was heard, so that provisional minutes are there at once.
 import pickle
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import Final
 from urllib.parse import quote
 
@@ -200,24 +201,27 @@ class MeetingDrafts:
             self.ahead = self.engine.with_context(self.ahead, setting.context)
         items = self.engine.items(self.ahead)
         newest = max((s.end_ns for s in self.tail.values()), default=setting.start_ns)
-        until = max(
-            [
-                newest,
-                *(
-                    self.spoken[q.utterance_id].end_ns
-                    for i in items
-                    for q in i.evidence
-                    if q.utterance_id in self.spoken
-                ),
-            ]
-        )
+        until = max([newest, *(s.end_ns for s in self._named(items).values())])
+        told = self._summary(self.ahead, setting, items, until) if stage == "settled" else ()
         return Draft(
             meeting_id=self.meeting_id, stage=stage, context=setting.context, until_ns=until, items=items,
-            utterances=self.spoken, summary=self._summary(self.ahead, setting, items, until) if stage == "settled" else (),
+            utterances=self._named(items, told), summary=told,
             gaps=self.gaps, notices=self.notices, speakers=tuple(self.speakers), zero_ns=setting.start_ns,
             start_ns=_dated(setting.start_ns), duration_ns=max(0, until - setting.start_ns),
             tai_utc_offset_s=setting.tai_utc_offset_s, rules=setting.rules,
         )  # fmt: skip
+
+    def _named(
+        self, items: Iterable[DraftItem], sentences: Iterable[SummarySentence] = ()
+    ) -> dict[str, Spoken]:
+        """The utterances on which something rests, as they are now.
+
+        A draft is verified later, when a whole batch of the log has been read: it must not see what came
+        after it, or minutes would depend on how much of the log was there at once.
+        """
+        quotes = chain((i.evidence for i in items), (s.evidence for s in sentences))
+        named = dict.fromkeys(q.utterance_id for evidence in quotes for q in evidence)
+        return {i: self.spoken[i] for i in named if i in self.spoken}
 
     def _summary(
         self, state: State, setting: Setting, items: tuple[DraftItem, ...], until_ns: int

@@ -2,6 +2,7 @@
 
 import datetime
 import itertools
+import random
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
@@ -27,9 +28,14 @@ from contracts.topics import MINUTES, STATE
 from flows.files import MinutesOfLog
 from operators.align.grid import Aligned, AlignSettings, Ended
 from operators.align.step import Align
+from operators.broker.source import Received
+from operators.deliver.keys import OpenKeys
+from operators.deliver.step import Deliver, judge
 from operators.draft import Decided, Drafted, Drafting
 from operators.store import Stores
 from operators.understand.engine import RuleEngine
+from operators.verify.check import Verifier
+from operators.verify.rule_files import default_rules
 from operators.verify.types import Draft
 
 S = 1_000_000_000
@@ -202,6 +208,47 @@ def test_nor_on_when_the_meeting_learnt_who_was_there(data: st.DataObject) -> No
 
 
 # The fold itself
+
+
+# The other promise: the same log gives the same bytes, however much of it is read at once
+
+
+def written(log: Sequence[AnyRecord], sizes: Callable[[], int]) -> list[tuple[str, bytes]]:
+    """Every message of the minutes flow, where each step reads a batch of the log before the next one does."""
+    align, drafting = Align(AlignSettings()), Drafting(RuleEngine())
+    verifier, deliver = Verifier(rules=default_rules()), Deliver(VERSIONS, OpenKeys())
+    values = [Received("minuted.timeline", 0, n, 0, False, record.to_bytes()) for n, record in enumerate(log)]
+    out: list[tuple[str, bytes]] = []
+    while values:
+        size = sizes()
+        batch, values = values[:size], values[size:]
+        drafted = drafting.on_batch(align.on_batch([*batch]))
+        out += [(m.topic.name, m.value) for m in deliver.on_batch([judge(verifier, d) for d in drafted])]
+    return out
+
+
+def restless() -> list[list[AnyRecord]]:
+    """The meeting with all that changes utterances after they were read: withdrawals, and clocks found out late."""
+    streams = streams_of(SPOKEN)
+    for stream, record in zip(streams, SPOKEN[:3], strict=False):
+        echo = record.model_copy(
+            update={"id": f"{record.id}/echo", "text": "Carla will paint the door by Friday."}
+        )
+        stream[3:3] = [echo, echo.model_copy(update={"state": "withdrawn", "version": 3})]
+        found = ClockRecord(
+            meeting_id="m", device=record.device, number=1, from_raw_ns=-(2**63), ref_ns=0, offset_ns=S // 5,
+            uncertainty_ns=1_000_000, method="online",
+        )  # fmt: skip
+        stream.insert(len(stream) * 2 // 3, found)
+    return streams
+
+
+@settings(max_examples=10, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(st.data())
+def test_bytes_do_not_depend_on_how_much_of_the_log_is_read_at_once(data: st.DataObject) -> None:
+    turns = random.Random(data.draw(st.integers(0, 2**32)))
+    log = log_of(restless(), turns.randrange)
+    assert written(log, lambda: turns.choice((2, 5, 30, 200))) == written(log, lambda: 1)
 
 
 def aligned(log: Sequence[AnyRecord]) -> list[Aligned]:
