@@ -195,7 +195,7 @@ def _action(heard: Heard, place: int, state: State) -> Draft | None:
     if clause.clause.question_mark and signal in ("commit", "promise", "need", "group"):
         support -= 0.25
     ahead = clause.clause.between(0, hit.first)
-    text, known, extra = _worded(tokens, heard, place, state, ahead)
+    text, known, extra = worded(tokens, heard, place, state, ahead)
     if not known:
         return None
     if extra is None and says_little(tokens):
@@ -245,7 +245,7 @@ def _spoken_on(heard: Heard, state: State) -> Heard | None:
     return before if same and near and started and named else None
 
 
-def _worded(
+def worded(
     tokens: tuple[Token, ...], heard: Heard, place: int, state: State, ahead: tuple[Token, ...] = ()
 ) -> tuple[str, frozenset[str], Heard | None]:
     """Text of an item, its content stems, and the earlier utterance whose words it needed.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
+from models.minutes.inputs import Context
 from operators.language.dates import DuePhrase
 from operators.language.people import Roster
 from operators.understand.hear import Heard
@@ -45,6 +46,24 @@ class Due:
 
 
 @dataclass(frozen=True, slots=True)
+class Judged:
+    """What the model says of one utterance that an item rests on."""
+
+    action: float
+    decision: float
+    question: float
+    answer: float
+    summary: float
+    withdrawn: float
+    joins: float
+    owner: tuple[tuple[str, float], ...] = ()
+
+    def of(self, family: Family) -> float:
+        """Probability that the utterance is part of an item of that family."""
+        return {"action": self.action, "decision": self.decision, "question": self.question}[family]
+
+
+@dataclass(frozen=True, slots=True)
 class Draft:
     """An item in the making. ``support`` sums what speaks for it and against it."""
 
@@ -67,6 +86,12 @@ class Draft:
     withdrawn: bool = False
     solved: bool = False
     agreed: tuple[str, ...] = ()
+    by_model: bool = False
+    """No rule fired; the model's scores started it."""
+    judged: tuple[tuple[int, Judged], ...] = ()
+    """Utterances that it rests on, by number, and what the model says of each."""
+    undone: float = 0.0
+    """The surest sign by the model that it was taken back."""
 
     def grown(self, support: float, reason: str, piece: Piece | None = None, **changes: object) -> Draft:
         """The same item with one more thing that speaks for (or against) it."""
@@ -79,6 +104,16 @@ class Draft:
             self, support=self.support + support, reasons=reasons, evidence=evidence, last_index=last
         )
         return replace(changed, **changes) if changes else changed  # type: ignore[arg-type]
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """What the model remembers of a meeting, and a digest of all that it was told, in order."""
+
+    context: Context = field(default_factory=Context)
+    digest: bytes = b""
+    shaky: int = 0
+    """Utterances that the model could not score."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +145,8 @@ class State:
     finished: bool = False
     long_from: int | None = None
     """Index of the utterance with which the meeting became a long one; None before."""
+    memory: Memory | None = None
+    """None where only rules read."""
 
 
 def piece_of(spoken: Spoken, index: int, weight: float, span: tuple[int, int] | None = None) -> Piece:

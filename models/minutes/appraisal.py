@@ -1,0 +1,74 @@
+"""How sure an item is: a logistic model over figures of the item, fitted on held-out scores of the network."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+
+RELEASED: Final = Path(__file__).with_name("items.json")
+FAMILIES: Final = ("action", "decision", "question")
+
+
+class AppraisalUnusable(Exception):
+    """The weights cannot be used; the message says why, in one line."""
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """Weights of one family of items. ``threshold`` is the probability from which an item is published."""
+
+    weights: tuple[float, ...]
+    bias: float
+    threshold: float
+
+    def probability(self, figures: Sequence[float]) -> float:
+        """Probability that an item with these figures is one, as calibrated on held-out meetings."""
+        total = self.bias + sum(w * f for w, f in zip(self.weights, figures, strict=True))
+        return float(1.0 / (1.0 + np.exp(-min(30.0, max(-30.0, total)))))
+
+
+@dataclass(frozen=True)
+class Appraisal:
+    """Weights of all families, the figures and the network that they were fitted for."""
+
+    figures: tuple[str, ...]
+    model: str
+    families: Mapping[str, Judgement]
+
+    @classmethod
+    def read(cls, path: Path = RELEASED) -> "Appraisal":
+        """Raises: AppraisalUnusable: missing, broken or incomplete."""
+        try:
+            told = json.loads(path.read_text(encoding="utf-8"))
+            figures = tuple(map(str, told["figures"]))
+            families = {
+                name: Judgement(
+                    tuple(map(float, part["weights"])), float(part["bias"]), float(part["threshold"])
+                )
+                for name, part in told["families"].items()
+            }
+            made = cls(figures, str(told["model"]), families)
+        except OSError as error:
+            raise AppraisalUnusable(f"{path}: cannot be read ({error.strerror})") from error
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            raise AppraisalUnusable(f"{path}: holds no weights of items") from error
+        numbers = [x for j in families.values() for x in (*j.weights, j.bias, j.threshold)]
+        sizes = {len(j.weights) for j in families.values()}
+        if set(families) != set(FAMILIES) or sizes != {len(figures)} or not np.isfinite(numbers).all():
+            raise AppraisalUnusable(f"{path}: holds weights of other figures than it names")
+        return made
+
+    def write(self, path: Path) -> None:
+        """As `read` takes it."""
+        families = {
+            name: {
+                "threshold": round(j.threshold, 5), "bias": round(j.bias, 5),
+                "weights": [round(w, 5) for w in j.weights],
+            }
+            for name, j in self.families.items()
+        }  # fmt: skip
+        told = {"model": self.model, "figures": self.figures, "families": families}
+        path.write_text(json.dumps(told, indent=1) + "\n", encoding="utf-8")

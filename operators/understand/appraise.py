@@ -1,0 +1,121 @@
+"""Figures of an item in the making, from the rules' support and the model's scores together."""
+
+from __future__ import annotations
+
+from math import log
+from typing import Final
+
+from operators.compose import says_little
+from operators.language.text import clauses_of
+from operators.understand.state import Draft, Judged, State
+
+_CLAIMS: Final = ("self", "you", "named", "group", "none")
+LONG_MEETING: Final = 250
+"""Utterances after which a meeting counts as a long one: items are rare there."""
+
+_PLAIN: Final = (
+    "by_rules", "by_model", "support", "support_high", "likely", "likely_main", "likely_second", "likely_sum",
+    "other", "answer", "withdrawn", "undone", "summary", "joins", "judged_many",
+    *(f"claim_{kind}" for kind in _CLAIMS), "claim_outside", "owner_agrees", "owner_nobody", "due", "due_date",
+    "accepted", "agreed", "offer", "request", "propose", "waits", "said_again", "leads", "asked", "evidence",
+    "stems", "words", "vague", "question_mark", "guarded",
+)  # fmt: skip
+_WHEN_LONG: Final = ("likely", "likely_sum", "support", "by_rules", "due", "leads", "claim_self", "summary")
+
+FIGURES: Final = (*_PLAIN, "long", "place", "near_end", *(f"long_{name}" for name in _WHEN_LONG))
+"""Names of the figures, in order."""
+
+
+def figures_of(draft: Draft, state: State) -> tuple[float, ...]:
+    """Figures of one draft as the meeting stands; those of its place mean something once it is over."""
+    plain = dict(zip(_PLAIN, _plain(draft), strict=True))
+    long = float(state.count > LONG_MEETING)
+    place = draft.first_index / max(1, state.count) if state.finished else 0.5
+    near_end = float(state.finished and place >= 0.85)
+    return (
+        *plain.values(),
+        long,
+        long * place,
+        long * near_end,
+        *(long * plain[name] for name in _WHEN_LONG),
+    )
+
+
+def _logit(p: float) -> float:
+    p = min(0.999, max(0.001, p))
+    return log(p / (1 - p)) / 4
+
+
+def _plain(draft: Draft) -> tuple[float, ...]:
+    told = dict(draft.judged)
+    main = _main(draft, told)
+    mine = sorted((j.of(draft.family) for j in told.values()), reverse=True)
+    best = mine[0] if mine else 0.0
+    other = max((max(_others(j, draft)) for j in told.values()), default=0.0)
+    support = 0.0 if draft.by_model else min(1.5, max(-0.5, draft.support))
+    owner = dict(main.owner) if main is not None else {}
+    likeliest = max(owner, key=lambda who: owner[who], default=None)
+    claimed = draft.claim.people[0] if len(draft.claim.people) == 1 else None
+    words = draft.text.split()
+    reasons = set(draft.reasons)
+    return tuple(
+        float(value)
+        for value in (
+            not draft.by_model,
+            draft.by_model,
+            support,
+            max(0.0, support - 0.6),
+            _logit(best),
+            _logit(main.of(draft.family)) if main is not None else _logit(best),
+            _logit(mine[1]) if len(mine) > 1 else _logit(0.0),
+            min(3.0, sum(mine)),
+            _logit(other),
+            _logit(max((j.answer for j in told.values()), default=0.0)),
+            _logit(main.withdrawn) if main is not None else _logit(0.0),
+            draft.undone,
+            _logit(max((j.summary for j in told.values()), default=0.0)),
+            main.joins if main is not None else 0.0,
+            min(6, len(mine)) / 6,
+            *(draft.claim.kind == kind for kind in _CLAIMS),
+            draft.claim.outside,
+            claimed is not None and claimed == likeliest,
+            owner.get("", 0.0),
+            draft.due is not None,
+            draft.due is not None and draft.due.phrase.kind not in ("vague", "clock"),
+            draft.accepted,
+            min(2, len(draft.agreed)) / 2,
+            draft.mode == "offer",
+            draft.mode == "request",
+            draft.mode == "propose",
+            draft.mode == "asked",
+            "said again" in reasons or "named again" in reasons,
+            "said by who leads" in reasons,
+            "asked directly" in reasons,
+            min(6, len(draft.evidence)) / 6,
+            min(8, len(draft.stems)) / 8,
+            min(30, len(words)) / 30,
+            _vague(draft),
+            draft.text.endswith("?"),
+            bool(reasons & _GUARDED),
+        )
+    )
+
+
+_GUARDED: Final = frozenset(("not accepted", "refused", "rhetorical"))
+
+
+def _main(draft: Draft, told: dict[int, Judged]) -> Judged | None:
+    """What the model says of the utterance that the item is made of."""
+    for piece in sorted(draft.evidence, key=lambda p: (-p.weight, p.index)):
+        if piece.index in told:
+            return told[piece.index]
+    return None
+
+
+def _others(judged: Judged, draft: Draft) -> tuple[float, ...]:
+    families = ("action", "decision", "question")
+    return tuple(getattr(judged, name) for name in families if name != draft.family)
+
+
+def _vague(draft: Draft) -> bool:
+    return says_little([t for clause in clauses_of(draft.text) for t in clause.tokens])

@@ -1,0 +1,89 @@
+"""Items that the model starts: what they say, and who and when, from the words of the utterance."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from models.minutes.scores import UtteranceScores
+from operators.compose import question_text, says_little, statement_tokens, task_tokens
+from operators.language.text import stems
+from operators.language.words import words_in
+from operators.understand.birth import said_due, worded
+from operators.understand.hear import Heard, HeardClause
+from operators.understand.state import Claim, Draft, State, piece_of
+from operators.understand.types import Family
+
+_FIRST = words_in("i me my i'll")
+_SECOND = words_in("you your")
+_PLURAL = words_in("we us our")
+_MEANS = 0.35
+"""How likely the owner pointer must hold the speaker for *I* to mean that the speaker does it."""
+
+
+def conceived(heard: Heard, family: Family, said: UtteranceScores, state: State) -> Draft | None:
+    """An item out of one utterance in which no rule saw one; None where it says nothing."""
+    place = _best_clause(heard, family)
+    if place is None:
+        return None
+    clause = heard.clauses[place]
+    if family == "question":
+        text, known, tokens = question_text(clause.clause, None), clause.clause.stems, clause.clause.tokens
+    elif family == "decision":
+        tokens = statement_tokens(clause.clause)
+        text, known, _ = worded(tokens, heard, place, state)
+    else:
+        tokens = task_tokens(clause.clause, None, clause.dues)
+        text, known, _ = worded(tokens, heard, place, state)
+    if not known or not text or not tokens:
+        return None
+    claim, mode = _claim(heard, said, state) if family == "action" else (Claim("none"), "")
+    return Draft(
+        f"{family}:{heard.spoken.id}:m", family, text, 0.0, heard.spoken.speaker, claim,
+        said_due(heard, place) if family == "action" else None,
+        (piece_of(heard.spoken, heard.index, 3.0, (tokens[0].first, tokens[-1].last)),),
+        known | stems(text.lower()), heard.index, heard.index, ("model",),
+        "open" if family == "question" else mode, heard.called, by_model=True,
+    )  # fmt: skip
+
+
+def _best_clause(heard: Heard, family: Family) -> int | None:
+    """The clause that says most; of questions the first one asked."""
+    best: tuple[float, int] | None = None
+    for place, clause in enumerate(heard.clauses):
+        value = float(min(6, len(clause.clause.stems))) - 0.01 * place
+        value -= 2.0 * says_little(clause.clause.tokens)
+        value += _fits(clause, family)
+        if best is None or value > best[0]:
+            best = (value, place)
+    return None if best is None else best[1]
+
+
+def _fits(clause: HeardClause, family: Family) -> float:
+    if family == "question":
+        return 4.0 * (clause.clause.question_mark or "ask" in clause.signals)
+    wanted = {"decide", "propose", "settle"} if family == "decision" else _WORK
+    value = 2.0 * bool(clause.signals & wanted) - 1.5 * clause.clause.question_mark
+    return value + (1.0 if family == "action" and clause.dues else 0.0)
+
+
+_WORK = {"commit", "promise", "assign", "request", "need", "group", "offer", "handover"}
+
+
+def _claim(heard: Heard, said: UtteranceScores, state: State) -> tuple[Claim, str]:
+    """Who the words give the work to; where they allow several readings, the model's pointer chooses."""
+    words = {w for c in heard.clauses for w in c.clause.norm.split()}
+    speaker = heard.spoken.speaker
+    owner = dict(said.owner)
+    named = [m for m in heard.people.values() if m.by != "outside"]
+    people: Sequence[str] = tuple(dict.fromkeys(n for m in named for n in m.names if len(m.names) == 1))
+    if len(heard.called) == 1 and words & _SECOND:
+        return Claim("you", heard.called), "request"
+    others = [p for p in people if p != state.roster.of_speaker(speaker) and p not in heard.called]
+    if len(others) == 1 and owner.get(speaker or "", 0.0) < 0.5:
+        mention = next(m for m in named if m.names == (others[0],))
+        return Claim("named", (others[0],), mention.said), ""
+    if words & _FIRST and speaker and owner.get(speaker, 0.0) >= _MEANS:
+        return Claim("self", (speaker,)), ""
+    if words & _SECOND:
+        return Claim("you", heard.called if len(heard.called) == 1 else ()), "request"
+    return (Claim("group"), "") if words & _PLURAL else (Claim("none"), "")

@@ -1,0 +1,195 @@
+"""The engine with a minutes model: rules and scores start items, both together say how sure each is.
+
+Rules read every utterance as they do alone. The model scores the window that ends with it; what it says of an
+utterance is taken when it is heard, when two more are known, and when eight are (the last ones: at the end), so
+that an item changes at most at these places. Text, owners and dates come from the words that were said.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+from models.minutes.appraisal import Appraisal
+from models.minutes.inputs import FINAL, SETTLED
+from models.minutes.scores import UtteranceScores
+from operators.understand.appraise import figures_of
+from operators.understand.conceive import conceived
+from operators.understand.cues import Reading, cues_of
+from operators.understand.engine import RuleEngine
+from operators.understand.hear import Heard
+from operators.understand.merge import restate
+from operators.understand.scorer import Scorer, heard_by, judged
+from operators.understand.state import Draft, Memory, State, Telling, piece
+from operators.understand.types import DraftItem, Family, Spoken
+
+FAMILIES: Final[tuple[Family, ...]] = ("action", "decision", "question")
+_LOOKS: Final = (0, SETTLED, FINAL)
+"""How many utterances later the model is asked again about one."""
+
+
+@dataclass(frozen=True, slots=True)
+class HybridSettings:
+    """From what score on the model starts an item, joins an utterance to one, or takes one back."""
+
+    birth: tuple[float, float, float] = (0.12, 0.10, 0.25)
+    """Action, decision, question."""
+    join: float = 0.5
+    withdraw: float = 0.5
+    kept: float = 0.05
+    """Probability under which an item that nobody has spoken of for a while is forgotten."""
+
+    def __post_init__(self) -> None:
+        if not all(0 < p < 1 for p in (*self.birth, self.join, self.withdraw, self.kept)):
+            raise ValueError("scores lie between 0 and 1: at 0 every utterance becomes an item")
+
+
+@dataclass(frozen=True)
+class HybridEngine(RuleEngine):
+    """Finds items by rules and by a minutes model."""
+
+    scorer: Scorer | None = None
+    appraisal: Appraisal | None = None
+    hybrid: HybridSettings = field(default_factory=HybridSettings)
+
+    origin = "model"
+
+    def read(self, state: State, spoken: Spoken) -> tuple[State, Reading]:
+        """As the rules read it, and then the model."""
+        after, reading = super().read(state, spoken)
+        if self.scorer is None:
+            return after, reading
+        memory = state.memory or Memory()
+        memory, scores = heard_by(self.scorer, memory, spoken, cues_of(reading))
+        return self._scored(replace(after, memory=memory), scores, reading.heard), reading
+
+    def _scored(self, state: State, scores: Sequence[UtteranceScores], heard: Heard) -> State:
+        """The meeting with what the model says at each look."""
+        newest = state.count - 1
+        for later in _LOOKS:
+            if later < len(scores):
+                state = self._looked(state, scores, newest - later, heard, last=later == FINAL)
+        return state
+
+    def _looked(
+        self, state: State, scores: Sequence[UtteranceScores], index: int, newest: Heard, *, last: bool
+    ) -> State:
+        said = scores[len(scores) - (state.count - index)]
+        drafts = [self._noted(d, index, said) for d in state.drafts[-self.settings.live_items :]]
+        kept = list(state.drafts[: -self.settings.live_items]) if len(state.drafts) > len(drafts) else []
+        heard = self._heard_at(state, index, newest)
+        if heard is not None and not last:
+            self._take_back(drafts, said, index)
+            for family, least in zip(FAMILIES, self.hybrid.birth, strict=True):
+                if getattr(said, family) >= least:
+                    self._conceive(drafts, heard, family, said, state)
+        return replace(
+            state,
+            drafts=(*kept, *drafts),
+            block=tuple(_weighed(t, said) if t.index == index else t for t in state.block),
+        )
+
+    @staticmethod
+    def _heard_at(state: State, index: int, newest: Heard) -> Heard | None:
+        if newest.index == index:
+            return newest
+        return next((h for h in reversed(state.recent) if h.index == index), None)
+
+    @staticmethod
+    def _noted(draft: Draft, index: int, said: UtteranceScores) -> Draft:
+        """A draft with what is now known of one of its utterances."""
+        if all(p.index != index or p.weight < 0.5 for p in draft.evidence):
+            return draft
+        known = tuple(pair for pair in draft.judged if pair[0] != index)
+        return replace(draft, judged=tuple(sorted((*known, (index, judged(said))), key=lambda pair: pair[0])))
+
+    def _conceive(
+        self, drafts: list[Draft], heard: Heard, family: Family, said: UtteranceScores, state: State
+    ) -> None:
+        """Start an item where no rule did, or let the utterance join the one that it belongs to."""
+        index = heard.index
+        if any(d.family == family and _stands_on(d, index) for d in drafts):
+            return
+        target = self._joined(drafts, family, said, index)
+        if target is not None:
+            draft = drafts[target].grown(0.0, "goes on", piece(heard, 1.5))
+            drafts[target] = self._noted(draft, index, said)
+            return
+        fresh = conceived(heard, family, said, state)
+        if fresh is None:
+            return
+        fresh = self._noted(fresh, index, said)
+        if not restate(heard, fresh, drafts):
+            drafts.append(fresh)
+
+    def _joined(
+        self, drafts: Sequence[Draft], family: Family, said: UtteranceScores, index: int
+    ) -> int | None:
+        """The place of the draft to which the model says that an utterance belongs."""
+        for back, likely in said.joins_to:
+            if likely < self.hybrid.join:
+                break
+            for place in range(len(drafts) - 1, -1, -1):
+                draft = drafts[place]
+                if draft.family == family and not draft.withdrawn and _stands_on(draft, index - back):
+                    return place
+        return None
+
+    def _take_back(self, drafts: list[Draft], said: UtteranceScores, index: int) -> None:
+        """What the model takes for taking back weighs against the item it belongs to, and may undo it."""
+        if said.withdrawn < 0.2:
+            return
+        for back, likely in said.joins_to:
+            for place in range(len(drafts) - 1, -1, -1):
+                draft = drafts[place]
+                if draft.family == "question" or draft.withdrawn or not _stands_on(draft, index - back):
+                    continue
+                sure = said.withdrawn * likely
+                drafts[place] = replace(draft, undone=max(draft.undone, sure))
+                if sure >= self.hybrid.withdraw:
+                    drafts[place] = replace(drafts[place], withdrawn=True)
+
+    def _stays(self, draft: Draft) -> bool:
+        if draft.mode == "refused":
+            return False
+        likely = max((j.of(draft.family) for _, j in draft.judged), default=0.0)
+        return super()._stays(draft) or likely >= self.hybrid.kept
+
+    def finish(self, state: State) -> State:
+        """The meeting is over; the last utterances keep what was said of them with all there is."""
+        if state.finished or self.scorer is None or state.memory is None:
+            return super().finish(state)
+        window = state.memory.context.window()
+        if window.utterances:
+            scores = self.scorer.scores(window, state.memory.digest)
+            for index in range(max(0, state.count - FINAL), state.count):
+                said = scores[len(scores) - (state.count - index)]
+                drafts = tuple(self._noted(d, index, said) for d in state.drafts)
+                block = tuple(_weighed(t, said) if t.index == index else t for t in state.block)
+                state = replace(state, drafts=drafts, block=block)
+        return super().finish(state)
+
+    def items(self, state: State) -> tuple[DraftItem, ...]:
+        """Items in the order in which they were first spoken of, taken-back ones marked."""
+        if self.appraisal is None or state.memory is None:
+            return super().items(state)
+        out: list[DraftItem] = []
+        for draft in state.drafts:
+            if draft.mode == "refused":
+                continue
+            judgement = self.appraisal.families[draft.family]
+            sure = judgement.probability(figures_of(draft, state))
+            if sure >= judgement.threshold:
+                item = self._known_item(draft, state)
+                out.append(replace(item, confidence=round(min(0.97, max(0.05, sure)), 3)))
+        return tuple(out)
+
+
+def _stands_on(draft: Draft, index: int) -> bool:
+    """Whether an item rests on an utterance, not only touches it."""
+    return any(p.index == index and p.weight >= 1.0 for p in draft.evidence)
+
+
+def _weighed(telling: Telling, said: UtteranceScores) -> Telling:
+    return replace(telling, weight=round(4.0 * said.summary, 4))
