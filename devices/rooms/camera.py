@@ -170,8 +170,10 @@ def _draw_person(pixels: Pixels, figure: Figure, index: int, frame: int) -> None
 def _draw_hand(pixels: Pixels, figure: Figure, index: int, frame: int) -> None:
     share = float(figure.hand[frame])
     x, y = figure.place
-    elbow = (x + 50, y + 118 - round(30 * share))
-    hand = (x + 34 + round(24 * share), y + 150 - round(190 * share))
-    cv2.line(pixels, (x + 40, y + 100), elbow, _CLOTHES[index % len(_CLOTHES)], 16, cv2.LINE_AA)
+    # Whoever sits at the edge raises the hand that the camera sees.
+    side = 1 if x + 72 <= WIDTH else -1
+    elbow = (x + side * 50, y + 118 - round(30 * share))
+    hand = (x + side * (34 + round(24 * share)), y + 150 - round(190 * share))
+    cv2.line(pixels, (x + side * 40, y + 100), elbow, _CLOTHES[index % len(_CLOTHES)], 16, cv2.LINE_AA)
     cv2.line(pixels, elbow, hand, _CLOTHES[index % len(_CLOTHES)], 14, cv2.LINE_AA)
     cv2.circle(pixels, hand, 11, _SKIN[index % len(_SKIN)], cv2.FILLED, cv2.LINE_AA)

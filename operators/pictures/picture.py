@@ -1,7 +1,7 @@
 """Small picture features: a volume of cell averages per frame and square patches of a reduced frame.
 
-Rates chosen for one camera: five volumes a second (3 maps of 9x16 float16: 4,320 bytes a second) and one
-patch frame a second (32 patches of 16x16 bytes: 8,192 bytes a second), 12.5 KB a second together.
+Rates chosen for one camera: five volumes a second (5 maps of 9x16 float16: 7,200 bytes a second) and one
+patch frame a second (32 patches of 16x16 bytes: 8,192 bytes a second), with their headers 16 KB a second.
 """
 
 from __future__ import annotations
@@ -21,13 +21,15 @@ LUMA_HEIGHT: Final = 180
 
 VOLUME_ROWS: Final = 9
 VOLUME_COLUMNS: Final = 16
-VOLUME_MAPS: Final = ("luma", "motion", "detail")
+VOLUME_MAPS: Final = ("luma", "motion", "detail", "across", "down")
 """Maps of one volume, in this order, each in 0..1:
 
 luma: mean brightness of the cell.
 motion: mean absolute change of brightness since the frame before, scaled down to a change per 200 ms
     where the frames are further apart.
 detail: mean absolute difference between neighbouring pixels, which rises where somebody writes on a board.
+across, down: way that the cell's content went sideways and up or down, to and fro added up, in cells per
+    200 ms; zero where the frames were too far apart to tell.
 """
 
 PATCH_SIDE: Final = 16
@@ -102,10 +104,13 @@ def sharpness(plane: NDArray[np.uint8]) -> float:
     return float(cv2.Laplacian(half, cv2.CV_16S).var())
 
 
-def volume(luma: Luma, before: Luma | None, elapsed_ns: int) -> NDArray[np.float16]:
-    """Feature volume of one frame: shape (3, 9, 16) float16, maps as in `VOLUME_MAPS`.
+def volume(
+    luma: Luma, before: Luma | None, elapsed_ns: int, ways: NDArray[np.float32] | None = None
+) -> NDArray[np.float16]:
+    """Feature volume of one frame: shape (5, 9, 16) float16, maps as in `VOLUME_MAPS`.
 
-    `before` is the small luma of the frame `elapsed_ns` earlier; without one, motion is zero.
+    `before` is the small luma of the frame `elapsed_ns` earlier; without one, motion is zero. `ways`: the maps
+    across and down, (2, 9, 16), as `movement.Movement` gathers them; None: zero.
     """
     current = _halved(luma)
     motion = np.zeros_like(current)
@@ -117,7 +122,8 @@ def volume(luma: Luma, before: Luma | None, elapsed_ns: int) -> NDArray[np.float
     detail[:, 1:] += np.abs(np.diff(current, axis=1))
     detail[1:, :] += np.abs(np.diff(current, axis=0))
     maps = [_cells(each) for each in (current, motion, detail * np.float32(0.5))]
-    return (np.stack(maps) / 255.0).astype(np.float16)
+    gone = np.zeros((2, VOLUME_ROWS, VOLUME_COLUMNS), np.float32) if ways is None else np.clip(ways, 0.0, 1.0)
+    return np.concatenate([np.stack(maps) / 255.0, gone]).astype(np.float16)
 
 
 def patches(luma_plane: NDArray[np.uint8]) -> NDArray[np.uint8]:
@@ -133,7 +139,7 @@ def patches(luma_plane: NDArray[np.uint8]) -> NDArray[np.uint8]:
 
 
 def volume_bytes(features: NDArray[np.float16]) -> bytes:
-    """Payload of a VOLUME_F16 packet (width 16, height 9, channels 3): little-endian float16."""
+    """Payload of a VOLUME_F16 packet (width 16, height 9, channels 5): little-endian float16."""
     return features.astype("<f2").tobytes()
 
 
@@ -171,7 +177,7 @@ class FeatureThinner:
         volume_maps: NDArray[np.float16],
         patch_grid: NDArray[np.uint8] | None,
     ) -> list[FeatureBlock]:
-        """Blocks to publish for one frame: none, a volume (3, 9, 16), patches (32, 16, 16) or both."""
+        """Blocks to publish for one frame: none, a volume (5, 9, 16), patches (32, 16, 16) or both."""
         volume_ns, patches_ns = self._given.setdefault(stream, (_LONG_AGO_NS, _LONG_AGO_NS))
         share = len(self._given)
         blocks = []

@@ -20,6 +20,7 @@ import numpy as np
 from av.video.codeccontext import VideoCodecContext
 from numpy.typing import NDArray
 
+from operators.pictures.movement import Movement
 from operators.pictures.picture import (
     PATCH_PERIOD_NS,
     VOLUME_PERIOD_NS,
@@ -70,7 +71,7 @@ class PictureStreamSettings:
 class FrameFeatures:
     """What is kept of one frame.
 
-    luma: (180, 320) uint8. volume: (3, 9, 16) float16. patches: (32, 16, 16) uint8 about once a second for
+    luma: (180, 320) uint8. volume: (5, 9, 16) float16. patches: (32, 16, 16) uint8 about once a second for
     a camera, else None. sharpness: variance of the Laplacian, 0 for a camera.
     """
 
@@ -104,6 +105,7 @@ class PictureStream:
         self._typical_bytes = 0.0
         self._last: FrameFeatures | None = None
         self._patches_ns: int | None = None
+        self._movement = Movement()
         self._jpegs: list[_Unit] = []
 
     def jpeg(self, data: bytes, timestamp_ns: int) -> list[FrameFeatures]:
@@ -253,9 +255,12 @@ class PictureStream:
         found = []
         for frame in _decode(self._decoder, data, timestamp_ns):
             stamp = frame.pts
-            if stamp is None or (self._last and stamp < self._last.timestamp_ns + _CAMERA_SPACING_NS):
+            if stamp is None:
                 continue
             plane = _luma_plane(frame)
+            self._movement.see(stamp, plane)
+            if self._last and stamp < self._last.timestamp_ns + _CAMERA_SPACING_NS:
+                continue
             found.append(self._features(plane, frame.width, frame.height, stamp, bool(frame.key_frame)))
         return found
 
@@ -276,7 +281,7 @@ class PictureStream:
             height=height,
             sharpness=0.0 if camera else sharpness(plane),
             luma=luma,
-            volume=volume(luma, before, elapsed_ns),
+            volume=volume(luma, before, elapsed_ns, self._movement.take() if camera else None),
             patches=patches(plane) if camera and due else None,
         )
         return self._last
