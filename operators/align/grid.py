@@ -313,7 +313,7 @@ class MeetingAligner:
         known.sort(key=lambda c: c.number)
         if record.number == 0 or not self.settled:
             return []
-        order = [(self._start_of(i), i) for _, i in self.settled]
+        order = [(self.start_of(i), i) for _, i in self.settled]
         return [self._again()] if order != self.settled else []
 
     def _mark(self, name: str, raw_ns: int) -> list[Aligned]:
@@ -367,7 +367,7 @@ class MeetingAligner:
         if not self.waiting:
             return []
         mark = self._least_mark_ns()
-        ready = sorted((self._start_of(i), i) for i in self.waiting)
+        ready = sorted((self.start_of(i), i) for i in self.waiting)
         ready = [entry for entry in ready if entry[0] < mark]
         count = len(ready) - self.settings.later_utterances
         newly = [
@@ -389,7 +389,7 @@ class MeetingAligner:
 
     def _again(self) -> Settled:
         """Everything settled, once more in the order that holds now."""
-        self.settled = sorted((self._start_of(i), i) for _, i in self.settled)
+        self.settled = sorted((self.start_of(i), i) for _, i in self.settled)
         spoken = tuple(self._spoken(self.utterances[i]) for _, i in self.settled)
         return self._settled(spoken, anew=True, mark=self._least_mark_ns())
 
@@ -404,7 +404,7 @@ class MeetingAligner:
     def _final(self) -> Ended:
         if self.ended is None:
             raise RuntimeError("a meeting is final only once it has ended")
-        order = sorted((self._start_of(i), i) for i in self.utterances)
+        order = sorted((self.start_of(i), i) for i in self.utterances)
         spoken = tuple(self._spoken(self.utterances[i]) for _, i in order)
         end_ns = max([self.ended.end_ns, *(s.end_ns for s in spoken)])
         return Ended(
@@ -459,7 +459,8 @@ class MeetingAligner:
             uncertainty_ns=0, method="stamped",
         )  # fmt: skip
 
-    def _start_of(self, utterance_id: str) -> int:
+    def start_of(self, utterance_id: str) -> int:
+        """Where an utterance begins on the timeline, by the clock records known now."""
         record = self.utterances[utterance_id]
         return self._on_timeline(record.device, record.clock, record.raw_start_ns)
 
