@@ -174,6 +174,7 @@ def feeds(windows: Sequence[Window], layout: Layout) -> dict[str, npt.NDArray[np
     * ``utterance`` (N, layout.core) and ``place`` (N): figures of each utterance, and how far from the newest it is.
     * ``text``, ``sound``, ``picture``, ``slide``: rows of figures; ``text_of``, ``sound_of``, ``picture_of``,
       ``slide_of``: the utterance each belongs to.
+    * ``spoken`` (N, TEXT_WIDTH): mean over an utterance's pieces; ``cell`` (N): its place in ``grid``, flat.
     * ``older`` (O, layout.older).
     * ``order`` (tokens): where each content token of the packed batch comes from, counting through the six
       modalities.
@@ -194,6 +195,8 @@ class _Rows:
         self._layout = layout
         self._utterance: list[Floats] = []
         self._place: list[int] = []
+        self._spoken: list[Floats] = []
+        self._cell: list[int] = []
         self._figures: dict[str, list[npt.ArrayLike]] = {name: [] for name in MODALITIES[1:]}
         self._of: dict[str, list[int]] = {name: [] for name in MODALITIES[1:5]}
         self._tokens: list[tuple[int, int]] = []
@@ -218,6 +221,8 @@ class _Rows:
             before = window.utterances[index - 1] if index else None
             self._utterance.append(_core(told, before, slots[told.speaker]))
             self._place.append(place)
+            self._spoken.append(told.text.astype(np.float32).mean(axis=0))
+            self._cell.append(meeting * WINDOW + place)
             for piece in told.text:
                 self._token("text", piece, row)
             for name, figures in (("sound", told.sound), ("picture", told.picture), ("slide", told.slide)):
@@ -252,6 +257,8 @@ class _Rows:
         out: dict[str, npt.NDArray[np.generic]] = {
             "utterance": _stacked(self._utterance, layout.core),
             "place": np.array(self._place, np.int64),
+            "spoken": _stacked(self._spoken, TEXT_WIDTH),
+            "cell": np.array(self._cell, np.int64),
             **{name: _stacked(self._figures[name], widths[name]) for name in MODALITIES[1:]},
             **{f"{name}_of": np.array(self._of[name], np.int64) for name in MODALITIES[1:5]},
             "order": begin[kinds] + at if len(kinds) else at,

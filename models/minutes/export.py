@@ -1,0 +1,103 @@
+"""The trained network as an ONNX graph of standard operators, with all that is needed to read its scores.
+
+Needs torch, onnx and onnxscript, which training brings.
+"""
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import torch
+from torch import Tensor, nn
+
+from kernels.onnx import OPSET, translation_table
+from kernels.plan import Plan
+from models.minutes.inputs import Layout
+from models.minutes.network import INPUTS, OUTPUTS, PLAN, MinutesNetwork
+from models.minutes.scores import HEADS, Calibration
+
+_COUNTED: Final = {
+    "utterance": "utterances", "place": "utterances", "spoken": "utterances", "cell": "utterances",
+    "text": "pieces", "text_of": "pieces", "sound": "sounds", "sound_of": "sounds", "picture": "pictures",
+    "picture_of": "pictures", "slide": "slides", "slide_of": "slides", "older": "chunks", "order": "tokens",
+    "grid": "windows", "window_starts": "spans_and_one", "window_meeting": "spans",
+    "meeting_windows": "windows_and_one", "global_starts": "windows_and_one_more", "modality": "tokens_too",
+}  # fmt: skip
+"""What the first dimension of each input counts."""
+
+
+class _Graph(nn.Module):  # type: ignore[misc]  # torch ships no types here
+    """The network with its plan among the inputs."""
+
+    def __init__(self, net: MinutesNetwork) -> None:
+        super().__init__()
+        self.net = net
+
+    def forward(self, *values: Tensor) -> tuple[Tensor, ...]:
+        given = dict(zip(INPUTS, values, strict=True))
+        starts, owners, meetings, globals_, modality = (given[name] for name in PLAN)
+        # Tiles are how a GPU program cuts windows; standard operators know none, so any tensor will do for them.
+        plan = Plan(
+            starts, owners, meetings, globals_, modality, self.net.allow, owners, owners, meetings,
+            tokens=given["order"].shape[0] + self.net.globals_.shape[0] * given["grid"].shape[0],
+            max_window=1, max_globals=1, tile=16,
+        )  # fmt: skip
+        found: tuple[Tensor, ...] = self.net(given, plan)
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class Release:
+    """What goes with the weights."""
+
+    layout: Layout
+    calibration: Calibration
+    encoder: str
+    """SHA-256 of the text encoder's weights."""
+    facts: Mapping[str, Any]
+    """Figures of the training, for the model card and for thresholds."""
+
+
+def export(net: MinutesNetwork, example: Mapping[str, Tensor], release: Release, path: Path) -> str:
+    """Write the graph; returns the name of its version.
+
+    ``example`` is a batch of two windows or more, with every modality in it and no two counts alike.
+    """
+    import onnx
+
+    graph = _Graph(net).eval()
+    values = tuple(example[name] for name in INPUTS)
+    made = torch.onnx.export(
+        graph, values, dynamo=True, opset_version=OPSET, verbose=False, input_names=list(INPUTS),
+        output_names=list(OUTPUTS), custom_translation_table=translation_table(),
+        dynamic_shapes=(tuple({0: torch.export.Dim.DYNAMIC} for _ in INPUTS),),
+    )  # fmt: skip
+    model = made.model_proto
+    weights = b"".join(
+        part.raw_data for part in sorted(model.graph.initializer, key=lambda one: str(one.name))
+    )
+    name = f"minutes-{hashlib.sha256(weights + release.calibration.told().encode()).hexdigest()[:12]}"
+    onnx.helper.set_model_props(
+        model,
+        {
+            "name": name,
+            "layout": release.layout.digest(),
+            "cues": json.dumps(release.layout.cues),
+            "senses": json.dumps([release.layout.sound, release.layout.picture, release.layout.slide]),
+            "heads": json.dumps(HEADS),
+            "calibration": release.calibration.told(),
+            "encoder": release.encoder,
+            "facts": json.dumps(dict(release.facts)),
+        },
+    )
+    for part in (model.graph.node, model.graph.value_info):
+        for one in part:
+            one.ClearField("doc_string")
+            if hasattr(one, "metadata_props"):
+                del one.metadata_props[:]
+    onnx.checker.check_model(model)
+    path.write_bytes(model.SerializeToString(deterministic=True))
+    return name

@@ -1,0 +1,113 @@
+"""The released minutes model in ONNX Runtime: utterances and windows in, calibrated scores out."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+
+from models.minutes.encoder import TOKENIZER, Encoder, EncoderUnusable, Vectors
+from models.minutes.inputs import Layout, Told, Window, feeds
+from models.minutes.scores import HEADS, Calibration, Outputs, UtteranceScores, scores_of
+
+RELEASED: Final = Path(__file__).with_name("minutes.onnx")
+_OUTPUTS: Final = ("heads", "owner", "joins", "due")
+_EMPTY: Final[tuple[tuple[str, ...], ...]] = (("none",), ("none",), ("none",))
+
+
+class MinutesModelUnusable(Exception):
+    """The model cannot be used; the message says why, in one line."""
+
+
+@dataclass(frozen=True, slots=True)
+class SessionSettings:
+    """Threads of the text encoder and of the network; one each keeps other meetings' work moving."""
+
+    encoder_threads: int = 1
+    network_threads: int = 1
+
+    def __post_init__(self) -> None:
+        if min(self.encoder_threads, self.network_threads) < 1:
+            raise ValueError("a session needs a thread")
+
+
+class MinutesModel:
+    """Encoder and network. Scores are a function of the window alone: each window is a run of its own.
+
+    Args:
+        cues: names of the rules' figures that this version computes; weights made for others are refused.
+    """
+
+    def __init__(
+        self,
+        cues: tuple[str, ...],
+        path: Path = RELEASED,
+        settings: SessionSettings = SessionSettings(),
+        *,
+        encoder: Path | None = None,
+        tokenizer: Path = TOKENIZER,
+    ) -> None:
+        """Raises: MinutesModelUnusable: a file is missing or broken, or made for something else."""
+        import onnxruntime
+
+        options = onnxruntime.SessionOptions()
+        options.intra_op_num_threads = settings.network_threads
+        options.inter_op_num_threads = 1
+        options.log_severity_level = 4
+        try:
+            self._session: Any = onnxruntime.InferenceSession(
+                path.read_bytes(), options, providers=["CPUExecutionProvider"]
+            )
+        except OSError as error:
+            raise MinutesModelUnusable(f"{path}: cannot be read ({error.strerror})") from error
+        except Exception as error:
+            raise MinutesModelUnusable(f"{path}: is no minutes model that can be loaded") from error
+        told = self._session.get_modelmeta().custom_metadata_map
+        self.layout, self._calibration = _described(path, told, cues)
+        self.name: str = told["name"]
+        """Version of the weights, for `versions`."""
+        try:
+            self._encoder = Encoder(encoder, tokenizer, settings.encoder_threads)
+        except EncoderUnusable as error:
+            raise MinutesModelUnusable(str(error)) from error
+        if told.get("encoder") != self._encoder.version:
+            raise MinutesModelUnusable(f"{path}: was trained with another text encoder than is installed")
+
+    def vectors(self, text: str) -> Vectors:
+        """Vectors of an utterance's pieces; bounded, however long it is."""
+        return self._encoder.encode(text)
+
+    def scores(self, window: Window) -> list[UtteranceScores]:
+        """Scores of all utterances of a window, oldest first."""
+        return self.scores_together([window])[0]
+
+    def scores_together(self, windows: Sequence[Window]) -> list[list[UtteranceScores]]:
+        """Scores of several windows in one run: the last digits may differ from those of single runs."""
+        if not windows:
+            return []
+        found = self._session.run(list(_OUTPUTS), feeds(windows, self.layout))
+        return scores_of(Outputs(*found), windows, self._calibration)
+
+    def warm_up(self) -> None:
+        """Run once, so that the first utterance of a meeting does not wait for memory to be set up."""
+        told = Told("", 2, self.vectors("Good morning."), (0.0,) * len(self.layout.cues))
+        self.scores(Window((told,)))
+
+
+def _described(path: Path, told: dict[str, str], cues: tuple[str, ...]) -> tuple[Layout, Calibration]:
+    """Layout and calibration of a graph, held against what this version computes."""
+    try:
+        senses = [tuple(map(str, names)) for names in json.loads(told.get("senses", json.dumps(_EMPTY)))]
+        layout = Layout(tuple(json.loads(told["cues"])), *senses)
+        heads = tuple(json.loads(told["heads"]))
+        calibration = Calibration.read(told["calibration"])
+        named = told["name"]
+    except (KeyError, ValueError, TypeError) as error:
+        raise MinutesModelUnusable(f"{path}: is no minutes model") from error
+    if not named or layout.cues != cues or heads != HEADS or told.get("layout") != layout.digest():
+        raise MinutesModelUnusable(f"{path}: was made for another version of the product")
+    if not np.isfinite([*calibration.slope, *calibration.shift]).all():
+        raise MinutesModelUnusable(f"{path}: its calibration is broken")
+    return layout, calibration

@@ -1,0 +1,84 @@
+"""Vectors of all pieces of text that training reads, computed once and kept: the encoder does not learn."""
+
+import hashlib
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from models.minutes.encoder import TEXT_WIDTH, Encoder, Vectors, pieces_of, pooled
+
+_SHARD: Final = 4096
+_BATCH: Final = 16
+
+
+class VectorStore:
+    """Pieces of text and their vectors, in a folder that fills up shard by shard; stopped work goes on there."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._at: dict[str, int] = {}
+        self._shards: list[Vectors] = []
+        folder.mkdir(parents=True, exist_ok=True)
+        for path in sorted(folder.glob("*.npz")):
+            with np.load(path) as kept:
+                self._keep([str(k) for k in kept["pieces"]], kept["vectors"])
+
+    def _keep(self, pieces: list[str], vectors: Vectors) -> None:
+        first = sum(len(s) for s in self._shards)
+        self._shards.append(vectors)
+        for row, piece in enumerate(pieces):
+            self._at.setdefault(piece, first + row)
+
+    def fill(self, texts: Iterable[str], encoder: Encoder) -> int:
+        """Encode what is not there yet; the number of pieces that were new.
+
+        Pieces of one length go together: without padding, but the encoder's int8 steps are then those of the batch.
+        """
+        wanted = dict.fromkeys(p for text in texts for p in pieces_of(text) if p not in self._at)
+        missing = sorted(((encoder.tokens(p), p) for p in wanted), key=lambda x: (len(x[0]), x[1]))
+        for begin in range(0, len(missing), _SHARD):
+            part = missing[begin : begin + _SHARD]
+            vectors = np.zeros((len(part), TEXT_WIDTH), np.float16)
+            row = 0
+            while row < len(part):
+                length, last = len(part[row][0]), row
+                while last < len(part) and last - row < _BATCH and len(part[last][0]) == length:
+                    last += 1
+                vectors[row:last] = pooled(encoder.states([ids for ids, _ in part[row:last]]))
+                row = last
+            pieces = [piece for _, piece in part]
+            digest = hashlib.sha256("\n".join(pieces).encode()).hexdigest()[:16]
+            temporary = self._folder / f"{digest}.part"
+            with temporary.open("wb") as out:
+                np.savez(out, pieces=np.array(pieces), vectors=vectors)
+            temporary.replace(self._folder / f"{digest}.npz")
+            self._keep(pieces, vectors)
+            print(f"\r{begin + len(part)}/{len(missing)} pieces of text", end="", file=sys.stderr)
+        if missing:
+            print(file=sys.stderr)
+        return len(missing)
+
+    def table(self) -> "VectorTable":
+        """All of it, to look texts up in."""
+        rows = np.concatenate(self._shards) if self._shards else np.zeros((0, TEXT_WIDTH), np.float16)
+        return VectorTable(self._at, rows)
+
+
+class VectorTable:
+    """Looks up the vectors of an utterance."""
+
+    def __init__(self, at: dict[str, int], rows: Vectors) -> None:
+        self._at, self._rows = at, rows
+
+    def of(self, text: str) -> Vectors:
+        """(pieces, ``TEXT_WIDTH``).
+
+        Raises:
+            KeyError: a piece was never encoded.
+        """
+        index: npt.NDArray[np.int64] = np.array([self._at[piece] for piece in pieces_of(text)])
+        return self._rows[index]
