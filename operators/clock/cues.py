@@ -8,7 +8,6 @@ from typing import Final
 
 import numpy as np
 import numpy.typing as npt
-from scipy import fft  # type: ignore[import-untyped]
 
 from contracts.pulse_train import CHIRP_FROM_HZ, CHIRP_S, CHIRP_TO_HZ, ON_S
 from operators.clock.sounds import Window
@@ -39,7 +38,7 @@ def chirp(rate_hz: int) -> Samples:
 
 @lru_cache(maxsize=8)
 def _chirp_spectrum(rate_hz: int, size: int) -> Spectrum:
-    return np.conj(np.asarray(fft.rfft(chirp(rate_hz), size), np.complex64))
+    return np.conj(np.fft.rfft(chirp(rate_hz), size))
 
 
 def chirp_times(windows: Sequence[Window], rate_hz: int) -> list[list[float]]:
@@ -48,7 +47,7 @@ def chirp_times(windows: Sequence[Window], rate_hz: int) -> list[list[float]]:
         return []
     size = windows[0].size
     spectra = np.stack([w.spectrum for w in windows]) * _chirp_spectrum(rate_hz, size)
-    matches = np.asarray(fft.irfft(spectra, size, axis=1), np.float32)
+    matches = np.asarray(np.fft.irfft(spectra, size, axis=1), np.float32)
     return [_chirps(w.samples, match, rate_hz) for w, match in zip(windows, matches, strict=True)]
 
 

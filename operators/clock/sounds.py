@@ -3,11 +3,11 @@
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Any, Final
 
+import cv2
 import numpy as np
 import numpy.typing as npt
-from scipy import fft  # type: ignore[import-untyped]
 
 Samples = npt.NDArray[np.float32]
 Spectrum = npt.NDArray[np.complex64]
@@ -72,15 +72,26 @@ def transform_size(samples: int, rate_hz: int) -> int:
 
 
 def windows_of(stretches: Sequence[Stretch], rate_hz: int) -> list[Window]:
-    """Stretches of one length with their spectra, all by one call: a third of the time of one by one."""
+    """Stretches of one length with their spectra, all by one call: less than half of the time of one by one."""
     if not stretches:
         return []
-    size = transform_size(len(stretches[0].samples), rate_hz)
-    spectra = fft.rfft(np.stack([s.samples for s in stretches]), size, axis=1)
+    length = len(stretches[0].samples)
+    size = transform_size(length, rate_hz)
+    filled = np.zeros((len(stretches), size), np.float32)
+    for row, stretch in zip(filled, stretches, strict=True):
+        row[:length] = stretch.samples
     return [
-        Window(s.begin_x, s.samples, spectrum, size)
-        for s, spectrum in zip(stretches, np.asarray(spectra, np.complex64), strict=True)
+        Window(stretch.begin_x, stretch.samples, _unpacked(row), size)
+        for stretch, row in zip(stretches, cv2.dft(filled, flags=cv2.DFT_ROWS), strict=True)
     ]
+
+
+def _unpacked(row: npt.NDArray[Any]) -> Spectrum:
+    """A spectrum as ``numpy.fft.rfft`` has it, of one as OpenCV packs it: first and last have no imaginary part."""
+    spectrum = np.zeros(len(row) // 2 + 1, np.complex64)
+    spectrum[0], spectrum[-1] = row[0], row[-1]
+    spectrum[1:-1] = np.ascontiguousarray(row[1:-1]).view(np.complex64)
+    return spectrum
 
 
 def phat_peak(first: Window, second: Window, rate_hz: int) -> Peak | None:
@@ -98,7 +109,7 @@ def phat_peak(first: Window, second: Window, rate_hz: int) -> Peak | None:
     phase = np.zeros(size // 2 + 1, np.complex64)
     # Bins that hold nearly nothing are noise in both: they get no say for their phase.
     phase[low:high] = spectrum / np.maximum(magnitude, 0.03 * mean)
-    found = np.asarray(fft.irfft(phase, size), np.float32)
+    found = np.fft.irfft(phase, size)
     reach = round(MOST_LAG_S * rate_hz)
     near = np.concatenate([found[-reach:], found[: reach + 1]])
     top = int(np.argmax(near))

@@ -233,6 +233,8 @@ def test_chirps_are_found_in_noise_to_a_part_of_a_sample() -> None:
     sound[4_000 : 4_000 + len(chirp(16_000))] += 0.3 * chirp(16_000)
     noise = 0.05 * random.normal(size=16_000)
     heard = windows_of([Stretch(0, s.astype(np.float32)) for s in (noise, sound, noise)], 16_000)
+    for one, samples in zip(heard, (noise, sound, noise), strict=True):
+        assert np.allclose(one.spectrum, np.fft.rfft(samples, one.size), atol=1e-3)
     assert chirp_times(heard, 16_000) == [[], [pytest.approx(4_000, abs=0.5)], []]
 
 
