@@ -27,6 +27,7 @@ from operators.broker.kafka_link import TopicProblem, check_topics
 from operators.broker.sink import Outgoing, ShardSink
 from operators.broker.source import ShardSource
 from operators.clock import ClockSettings, clock
+from operators.clock.lights import Lights
 from operators.deliver.keys import KeyProblem, KeyStore, master_key
 from operators.deliver.step import deliver, verify
 from operators.draft import understand
@@ -37,12 +38,12 @@ from operators.perceive.types import PerceiveSettings
 from operators.settings import Settings, SettingsProblem, load_settings
 from operators.speech.recognise import SpeechSettings
 from operators.store import Stores
-from operators.understand.engine import RuleEngine
 from operators.verify.check import Verifier, VerifySettings
 from operators.verify.model_judge import ModelJudge
 from operators.verify.rule_files import DEFAULT_RULES
 
 from .healthy import Heartbeat, forget_ended
+from .minutes_model import understanding
 from .process_lock import lock_this_process
 
 PERCEIVE_STEPS = ("ingest", "clock", "perceive")
@@ -85,8 +86,8 @@ def rule_set(settings: Settings) -> RuleSet:
         ) from error
 
 
-def verifier(settings: Settings) -> Verifier:
-    """The verifier that the flow's settings ask for.
+def verifier(settings: Settings, notices: tuple[str, ...] = ()) -> Verifier:
+    """The verifier that the flow's settings ask for; ``notices`` go into all minutes of this process.
 
     Raises:
         SettingsProblem: the rule file cannot be used.
@@ -95,7 +96,7 @@ def verifier(settings: Settings) -> Verifier:
     missing = judge is None and settings.verifier != "off"
     return Verifier(
         VerifySettings(judge_threshold=settings.judge_threshold), rule_set(settings), judge,
-        (NO_VERIFIER,) if missing else (),
+        (*notices, NO_VERIFIER) if missing else notices,
     )  # fmt: skip
 
 
@@ -152,13 +153,15 @@ def add_perceive(flow: Dataflow, settings: Settings) -> KeyedStream[tuple[int, O
 
     wanted = perceive_settings(settings, recogniser.ordinary_words())
 
+    lights = Lights()
+
     def step(shard: int) -> Perceive:
-        return Perceive(shard, wanted, voice, workers, KafkaJournal(link))
+        return Perceive(shard, wanted, voice, workers, KafkaJournal(link), lights=lights)
 
     beat = Heartbeat(settings.state_dir, flow.flow_id, "devices")
     received = op.input("devices", flow, ShardSource(link, DEVICE_TOPICS, tell_caught_up=True, on_turn=beat))
     accepted = ingest(received, stores, lateness, link.names)
-    timed = clock(accepted, stores, ClockSettings())
+    timed = clock(accepted, stores, ClockSettings(), lights)
     return perceive(timed, stores, step)
 
 
@@ -168,9 +171,10 @@ def add_minutes(flow: Dataflow, settings: Settings) -> KeyedStream[tuple[int, Ou
     beat = Heartbeat(settings.state_dir, flow.flow_id, "timeline")
     received = op.input("timeline", flow, ShardSource(settings.link(), (TIMELINE,), on_turn=beat))
     aligned = align(received, stores, AlignSettings())
-    drafted = understand(aligned, stores, RuleEngine())
-    guard = verifier(settings)
-    versions = product_versions(verifier=guard.judged_by)
+    found = understanding(settings)
+    drafted = understand(aligned, stores, found.engine)
+    guard = verifier(settings, found.notices)
+    versions = product_versions(found.model, guard.judged_by)
     return deliver(verify(drafted, guard), stores, versions, key_store(settings))
 
 

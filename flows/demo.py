@@ -18,9 +18,7 @@ from operators.deliver.keys import KeyStore
 from operators.settings import load_settings
 
 from .brokers import guarded_command
-from .build import product_versions, verifier
 from .demo_clocks import clock_lines
-from .files import MinutesOfLog
 from .installation import ROOT, Installation, InstallationError
 from .latency import LatencyMeter, latency_lines, truth_of
 from .live_view import LiveView
@@ -28,6 +26,7 @@ from .observer import Observer, wait_for
 from .output import write_minutes
 from .review import Cases
 from .review_command import case_lines
+from .run_files import minutes_by
 from .topic_reader import Found
 from .watch import run_view
 
@@ -148,9 +147,7 @@ def _last_lines(
     seen: _Seen, truth: dict[str, object], out: Path, speed: str, installation: Installation
 ) -> list[str]:
     """Write the files, made from the log alone, and say what was measured."""
-    guard = verifier(load_settings())
-    versions = product_versions(verifier=guard.judged_by)
-    minutes = MinutesOfLog(versions, KeyStore(installation.keys), guard)
+    minutes = minutes_by(load_settings(), KeyStore(installation.keys))
     written = [m for value in list(seen.log) for m in minutes.read(value)]
     document = minutes.document()
     if document is None:

@@ -141,16 +141,18 @@ class MinutesOfLog:
     """The second flow over one meeting's log, record by record."""
 
     def __init__(
-        self, versions: Versions, keys: Keys | None = None, verifier: Verifier | None = None
-    ) -> None:
+        self, versions: Versions, keys: Keys | None = None, verifier: Verifier | None = None,
+        engine: RuleEngine | None = None,
+    ) -> None:  # fmt: skip
         """Begin with nothing read.
 
         Args:
             keys: what the audit is sealed with; by default a key that is no secret (``OpenKeys``).
             verifier: by default one with the rules of the product.
+            engine: what finds items; by default rules alone.
         """
         self._align = Align(AlignSettings())
-        self._drafting = Drafting(RuleEngine())
+        self._drafting = Drafting(engine or RuleEngine())
         self._verifier = verifier or Verifier(rules=default_rules())
         self._deliver = Deliver(versions, keys or OpenKeys())
         self._ended: Ended | None = None

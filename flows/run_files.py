@@ -17,11 +17,13 @@ from devices.inputs import Room
 from devices.streams import InputError, Problem, StreamMessage, due_ns
 from models.speech_recogniser import SpeechRecogniser
 from models.voice_activity import VoiceActivity
+from operators.deliver.keys import Keys
 from operators.perceive.step import MediaWorkers
 from operators.settings import Settings
 
 from .build import perceive_settings, product_versions, recogniser_settings, verifier
 from .files import MinutesOfLog, log_values, perceive_room
+from .minutes_model import understanding
 from .output import write_minutes
 
 Speed = Literal["realtime", "max"] | float
@@ -35,8 +37,7 @@ def run_files(room: Room, out: Path, *, speed: Speed, settings: Settings) -> Min
         InputError: the log is damaged or has no end.
         ModelError: the recogniser's weights are missing.
     """
-    guard = verifier(settings)
-    minutes = MinutesOfLog(product_versions(verifier=guard.judged_by), verifier=guard)
+    minutes = minutes_by(settings)
     if room.timeline is not None:
         _read_log(room, room.timeline, minutes)
         log = None
@@ -50,6 +51,17 @@ def run_files(room: Room, out: Path, *, speed: Speed, settings: Settings) -> Min
     if room.timeline is not None and room.timeline.resolve() != (out / "timeline.jsonl").resolve():
         (out / "timeline.jsonl").write_bytes(room.timeline.read_bytes())
     return document
+
+
+def minutes_by(settings: Settings, keys: Keys | None = None) -> MinutesOfLog:
+    """The second flow over one log, as the settings ask for it.
+
+    Raises:
+        SettingsProblem: the rule file cannot be used.
+    """
+    found = understanding(settings)
+    guard = verifier(settings, found.notices)
+    return MinutesOfLog(product_versions(found.model, guard.judged_by), keys, guard, found.engine)
 
 
 def _read_log(room: Room, path: Path, minutes: MinutesOfLog) -> None:

@@ -188,7 +188,7 @@ class MeetingDrafts:
             gaps=tuple(Stretch(g.start_ns, g.end_ns, g.what, g.stream) for g in ended.gaps),
             notices=(*ended.notices, *_crowd(speakers)), speakers=speakers[:_MOST_SPEAKERS],
             zero_ns=setting.start_ns, start_ns=_dated(setting.start_ns), duration_ns=max(0, ended.end_ns - setting.start_ns),
-            tai_utc_offset_s=setting.tai_utc_offset_s, rules=setting.rules,
+            tai_utc_offset_s=setting.tai_utc_offset_s, origin=self.engine.origin, rules=setting.rules,
         )  # fmt: skip
 
     def _draft(self, stage: Stage, setting: Setting) -> Draft:
@@ -208,7 +208,7 @@ class MeetingDrafts:
             utterances=self._named(items, told), summary=told,
             gaps=self.gaps, notices=self.notices, speakers=tuple(self.speakers), zero_ns=setting.start_ns,
             start_ns=_dated(setting.start_ns), duration_ns=max(0, until - setting.start_ns),
-            tai_utc_offset_s=setting.tai_utc_offset_s, rules=setting.rules,
+            tai_utc_offset_s=setting.tai_utc_offset_s, origin=self.engine.origin, rules=setting.rules,
         )  # fmt: skip
 
     def _named(

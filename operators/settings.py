@@ -66,6 +66,10 @@ class Settings(BaseSettings):
     rules: Path | None = Field(
         None, description="rule file (.sal) that minutes are held against; empty for the one of the product"
     )
+    model: str = Field(
+        "rules",
+        description="minutes model: `released`, `rules` for none, or a folder or file (.onnx); one that cannot be used is said",
+    )
     verifier: str = Field(
         "released",
         description="verifier model: `released`, `off`, or a file (.onnx); one that cannot be used is said and left out",

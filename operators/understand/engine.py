@@ -9,7 +9,9 @@ from __future__ import annotations
 import datetime as dt
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
+from typing import ClassVar
 
+from contracts.minutes import Origin
 from operators.language.dates import resolve
 from operators.language.people import Person, Roster, person_of, roster_of
 from operators.language.rules import Rule, rules_of
@@ -63,6 +65,9 @@ def _roster(context: MeetingContext, speakers: tuple[str, ...]) -> Roster:
 @dataclass(frozen=True)
 class RuleEngine:
     """Finds decisions, action items and questions by cues and by what others answer."""
+
+    origin: ClassVar[Origin] = "rules"
+    """What items of this engine are said to come from."""
 
     settings: UnderstandSettings = field(default_factory=UnderstandSettings)
     rules: tuple[Rule, ...] = ()

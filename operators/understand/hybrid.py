@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Final
+from typing import ClassVar, Final
 
+from contracts.minutes import Origin
 from models.minutes.appraisal import Appraisal
 from models.minutes.inputs import FINAL, SETTLED
 from models.minutes.scores import UtteranceScores
@@ -53,7 +54,7 @@ class HybridEngine(RuleEngine):
     appraisal: Appraisal | None = None
     hybrid: HybridSettings = field(default_factory=HybridSettings)
 
-    origin = "model"
+    origin: ClassVar[Origin] = "model"
 
     def read(self, state: State, spoken: Spoken) -> tuple[State, Reading]:
         """As the rules read it, and then the model."""

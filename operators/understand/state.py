@@ -112,8 +112,6 @@ class Memory:
 
     context: Context = field(default_factory=Context)
     digest: bytes = b""
-    shaky: int = 0
-    """Utterances that the model could not score."""
 
 
 @dataclass(frozen=True, slots=True)

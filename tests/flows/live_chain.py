@@ -19,9 +19,9 @@ from contracts.timeline import TIMELINE_RECORD, AnyRecord, Fence
 from contracts.topics import AUDIO, CONTROL, DEADLETTER, MINUTES, STATE, TIMELINE, TOPICS, Topic
 from devices.inputs import Room, open_inputs
 from devices.publisher import Publisher, PublishReport
-from flows.build import product_versions, verifier
-from flows.files import MinutesOfLog, log_values, perceive_room
+from flows.files import log_values, perceive_room
 from flows.installation import Installation
+from flows.run_files import minutes_by
 from models.speech_recogniser import RecogniserSettings, SpeechRecogniser
 from models.voice_activity import VoiceActivity
 from operators.broker.kafka_link import BrokerLink
@@ -81,8 +81,7 @@ def plain(state: MinutesState) -> dict[str, Any]:
 
 def by_files(room: Room) -> dict[str, Any]:
     """Minutes of a room by the way of files, without a broker."""
-    guard = verifier(load_settings())
-    minutes = MinutesOfLog(product_versions(verifier=guard.judged_by), verifier=guard)
+    minutes = minutes_by(load_settings())
     workers = MediaWorkers(lambda: SpeechRecogniser(RecogniserSettings()))
     try:
         for message in perceive_room(room, PerceiveSettings(), workers, VoiceActivity()):

@@ -11,8 +11,6 @@ from contracts.messages import RuleFile
 from contracts.minutes import MinutesState, ReviewRequest
 from contracts.topics import AUDIT, MINUTES, STATE
 from flows.audit import entries_of, keys_for_reading, proof_of_topics
-from flows.build import product_versions, verifier
-from flows.files import MinutesOfLog
 from flows.installation import Installation
 from flows.purge import purge
 from flows.review import (
@@ -26,6 +24,7 @@ from flows.review import (
     send_and_follow,
     spoken_at,
 )
+from flows.run_files import minutes_by
 from operators.deliver.keys import KeyStore
 from operators.settings import Settings
 from tests.flows.live_chain import Chain
@@ -157,10 +156,9 @@ def test_the_audit_is_whole_and_tells_who_decided(chain: Chain) -> None:
 
 def test_the_log_read_again_gives_the_same_bytes(chain: Chain) -> None:
     """Minutes and sealed audit entries alike, after kills and answers."""
-    guard = verifier(settings_of(chain))
     keys = KeyStore(chain.installation.keys, create=False)
     for name in ("m", "other"):
-        again = MinutesOfLog(product_versions(verifier=guard.judged_by), keys, guard)
+        again = minutes_by(settings_of(chain), keys)
         written = [message for record in chain.log(name) for message in again.read(record.to_bytes())]
         states = [m.value for m in written if m.topic is STATE]
         assert (

@@ -1,0 +1,42 @@
+"""The minutes model as the engine's scorer, with what it has said lately."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Sequence
+from typing import Final
+
+from models.minutes.inputs import Told, Window
+from models.minutes.scores import UtteranceScores
+from models.minutes.session import MinutesModel
+from operators.language.text import MAX_CHARACTERS
+from operators.understand.cues import Figures
+from operators.understand.types import Spoken
+
+_KEPT: Final = 1024
+"""Windows whose scores are kept: what is heard is scored again when it settles, mostly in the same order."""
+
+
+class ModelScorer:
+    """Asks the model; a window that was scored lately is not scored again, which changes no score."""
+
+    def __init__(self, model: MinutesModel) -> None:
+        self._model = model
+        self.name = model.name
+        self._kept: OrderedDict[bytes, list[UtteranceScores]] = OrderedDict()
+
+    def told(self, spoken: Spoken, cues: Figures) -> Told:
+        """See `Scorer`."""
+        text = spoken.text[:MAX_CHARACTERS]
+        return Told(spoken.speaker or "", len(text.split()), self._model.vectors(text), cues)
+
+    def scores(self, window: Window, digest: bytes) -> Sequence[UtteranceScores]:
+        """See `Scorer`."""
+        found = self._kept.get(digest)
+        if found is None:
+            found = self._kept[digest] = self._model.scores(window)
+            if len(self._kept) > _KEPT:
+                self._kept.popitem(last=False)
+        else:
+            self._kept.move_to_end(digest)
+        return found
