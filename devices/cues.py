@@ -6,22 +6,27 @@ of order, a broken line among good ones, SRT headers in VTT) and would have to b
 
 import html
 import re
+import unicodedata
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
+
+from charset_normalizer import from_bytes
 
 from .streams import InputError, Note, WordPiece
 
 _TIME = r"(?:(\d{1,4})\s*:\s*)?(\d{1,2})\s*:\s*(\d{1,2})(?:\s*[.,:]\s*(\d{1,9}))?"
 _ARROW: Final = re.compile(rf"^\s*{_TIME}\s*(?:[-–—]{{1,3}}>|→)\s*{_TIME}(?:\s|$)")
 """Word processors make one dash or one arrow of ``-->``."""
+_LIKE_ARROW: Final = re.compile(r"^\s*[\d:., ]*\d\s*(?:[-–—]{1,3}>|→)\s*\d")
 _NAMED_ID: Final = re.compile(r'^\s*\d+\s+"([^"<>]{1,100})"\s*(?:\(\d*\)\s*)?$')
 """Cue ids as Webex writes them: number, speaker in quotes, account."""
 _INLINE_TIME: Final = re.compile(rf"<{_TIME}>")
 _TAG: Final = re.compile(r"</?[a-zA-Z][^<>]{0,500}>|</?>|\{\\[^{}]{0,200}\}")
 _BLOCK: Final = re.compile(r"^(NOTE|STYLE|REGION)(?:\s|:|$)")
 _SPACES: Final = re.compile(r"[\s\u00a0\u200b\u200e\u200f\u2060\ufeff]+")
+_GUESSED_BYTES: Final = 1 << 16
 MAX_BYTES: Final = 64 * 1024 * 1024
 """A day of talk with times for each word has a quarter of it."""
 
@@ -35,8 +40,10 @@ class Cue:
     lines: tuple[str, ...]
 
 
-def read_text(path: Path) -> str:
+def read_text(path: Path, note: Note) -> str:
     """Text of a file in UTF-8, UTF-16, UTF-32 or Windows-1252, with or without a byte-order mark.
+
+    Letters of other scripts than Latin are read by a guess, which is noted.
 
     Raises:
         InputError: not found, unreadable, too large, empty, or plainly no text.
@@ -49,7 +56,7 @@ def read_text(path: Path) -> str:
         raise InputError(path, "file not found") from error
     except OSError as error:
         raise InputError(path, f"cannot be read: {error.strerror}") from error
-    text = _decoded(data)
+    text = _decoded(data, note)
     if not text.strip("\ufeff \t\r\n\0"):
         raise InputError(path, "empty file")
     if text.count("\0") > len(text) // 100:
@@ -57,7 +64,7 @@ def read_text(path: Path) -> str:
     return text.replace("\0", "\ufffd")
 
 
-def _decoded(data: bytes) -> str:
+def _decoded(data: bytes, note: Note) -> str:
     for mark, name in ((b"\xef\xbb\xbf", "utf-8"), (b"\xff\xfe\0\0", "utf-32"), (b"\0\0\xfe\xff", "utf-32"),
                        (b"\xff\xfe", "utf-16"), (b"\xfe\xff", "utf-16")):  # fmt: skip
         if data.startswith(mark):
@@ -74,7 +81,23 @@ def _decoded(data: bytes) -> str:
         broken = repaired.count("\ufffd")
         good = sum(character > "\x7f" for character in repaired) - broken
         # A few broken bytes among many good sequences are damage; otherwise the file is not UTF-8 at all.
-        return repaired if good > 10 * broken else data.decode("cp1252", "replace")
+        return repaired if good > 10 * broken else _of_one_byte(data, note)
+
+
+def _of_one_byte(data: bytes, note: Note) -> str:
+    """Text in an encoding that no mark names: Windows-1252, unless it makes sense in another script alone."""
+    western = data.decode("cp1252", "replace")
+    match = from_bytes(data[:_GUESSED_BYTES]).best()
+    if match is None:
+        return western
+    guessed = data.decode(match.encoding, "replace")
+    letters = [c for c in guessed[:_GUESSED_BYTES] if c.isalpha() and c > "\x7f"]
+    foreign = sum(not unicodedata.name(c, "LATIN").startswith("LATIN") for c in letters)
+    # Encodings of Latin letters look alike in a few words: the most common one is then the best guess.
+    if foreign * 2 <= len(letters):
+        return western
+    note(f"not UTF-8; read as {match.encoding.replace('_', '-')}, which is a guess")
+    return guessed
 
 
 def read_cues(path: Path, text: str, note: Note) -> list[Cue]:
@@ -103,6 +126,8 @@ def read_cues(path: Path, text: str, note: Note) -> list[Cue]:
         if not timed and text.lstrip("\ufeff \r\n").startswith("WEBVTT"):
             what = "empty transcript: it has no cues"
         raise InputError(path, what)
+    if lost := sum(_LIKE_ARROW.match(line) is not None for line in text.splitlines()) - timed:
+        note(f"{lost} line{'s' if lost > 1 else ''} with times that cannot be read passed over")
     if mended:
         cue = "1 cue" if mended == 1 else f"{mended} cues"
         note(f"{cue} ended before the start; the end is estimated")

@@ -38,7 +38,7 @@ def read_transcript(path: Path, note: Note) -> TranscriptSource:
     Raises:
         InputError: not found, empty, or without one line of a transcript.
     """
-    text = read_text(path)
+    text = read_text(path, note)
     if path.suffix.lower() == ".jsonl":
         lines = _json_lines(path, text, note)
     else:
@@ -161,7 +161,7 @@ def read_turns(path: Path, note: Note) -> tuple[Turn, ...]:
     """
     turns: list[Turn] = []
     bad = 0
-    for row in read_text(path).splitlines():
+    for row in read_text(path, note).splitlines():
         fields = row.split()
         if not fields or fields[0].startswith(";;") or fields[0] != "SPEAKER":
             continue

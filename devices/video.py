@@ -82,15 +82,18 @@ class VideoSource:
 
     def pieces(self, note: Note) -> Iterator[MediaPiece]:
         """Access units by rising stamp; see ``Source``."""
-        end_ns = 0
+        end_ns = begin_ns = longest_ns = 0
         units = self._handed_through(note) if self.fit() else self._coded_anew(note)
         for piece in units:
             if len(piece.payload) > MAX_UNIT_BYTES:
                 note(f"the picture at {piece.offset_ns / 1e9:.1f} s takes more than 4 MiB and is left out")
                 continue
-            end_ns = piece.offset_ns + piece.duration_ns
+            longest_ns = max(longest_ns, piece.offset_ns - begin_ns)
+            begin_ns, end_ns = piece.offset_ns, piece.offset_ns + piece.duration_ns
             yield piece
-        if self.duration_ns is not None and self.duration_ns - end_ns > max(_CUT_NS, self.duration_ns // 20):
+        # A screen that nobody touches has no new picture for as long as it had none before.
+        allowed_ns = max(_CUT_NS, 2 * longest_ns, (self.duration_ns or 0) // 20)
+        if self.duration_ns is not None and self.duration_ns - end_ns > allowed_ns:
             claimed = self.duration_ns / 1e9
             note(f"its video ends after {end_ns / 1e9:.1f} s, the file promises {claimed:.1f} s: cut short?")
 

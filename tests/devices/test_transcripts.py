@@ -509,6 +509,30 @@ def test_encodings(tmp_path: Path, encoding: str) -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("encoding", "words"),
+    [
+        ("koi8-r", "Доброе утро, давайте начнём совещание. Я пришлю отчёт в пятницу."),
+        ("cp1251", "Доброе утро, давайте начнём совещание. Я пришлю отчёт в пятницу."),
+        ("shift_jis", "おはようございます。会議を始めましょう。金曜日までに送ります。"),
+        ("cp1253", "Καλημέρα, ας αρχίσουμε τη συνάντηση. Θα το στείλω την Παρασκευή."),
+    ],
+)
+def test_other_scripts_are_read_by_a_guess_that_is_told(tmp_path: Path, encoding: str, words: str) -> None:
+    text = f"1\n00:00:01,000 --> 00:00:02,000\n{words}\n"
+    lines, notes = lines_of(tmp_path, "e.srt", text.encode(encoding))
+    assert " ".join(t for _, t in spoken(lines)) == words
+    assert len(notes) == 1
+    assert "guess" in notes[0]
+
+
+def test_times_that_cannot_be_read_are_told(tmp_path: Path) -> None:
+    text = "WEBVTT\n\n00:00:01.000 --> 00:00:02.000\nOne.\n\n99999:00:01.000 --> 99999:00:02.000\nTwo.\n"
+    lines, notes = lines_of(tmp_path, "e.vtt", text.encode())
+    assert "One." in " ".join(t for _, t in spoken(lines))
+    assert notes == ["1 line with times that cannot be read passed over"]
+
+
 def test_line_ends_of_all_systems(tmp_path: Path) -> None:
     text = "1\n00:00:01,000 --> 00:00:02,000\nOne\ntwo.\n\n2\n00:00:03,000 --> 00:00:04,000\nThree.\n"
     for end in ("\n", "\r\n", "\r"):
