@@ -5,6 +5,7 @@ import itertools
 import random
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
+from typing import cast
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -285,6 +286,20 @@ def test_the_end_is_a_fold_of_the_whole_meeting_from_scratch() -> None:
         state = ENGINE.step(state, spoken)
     assert last.items == ENGINE.items(ENGINE.finish(state))
     assert last == drafts([end])[-1]
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("Ich will den Bericht bis Freitag fertig haben, und am Montag fangen wir mit der Planung an.", True),
+        ("Отчёт я пришлю в пятницу, а в понедельник начнём планировать, если все согласны с этим.", True),
+        ("I want the report by Friday, and on Monday we begin with the planning if all agree.", False),
+    ],
+)
+def test_other_languages_are_told(text: str, told: bool) -> None:
+    spoken = [utterance(n, "Anna", f"{text} {n}") for n in range(6)]
+    notices = folded(log_of([[*opened("Anna"), *spoken, mark("Anna", LENGTH_S)]], lambda _: 0))["notices"]
+    assert any("English" in notice for notice in cast(list[str], notices)) == told
 
 
 def test_provisional_drafts_come_with_the_words() -> None:
