@@ -17,6 +17,7 @@ import numpy.typing as npt
 
 from contracts.packet import Codec, Modality, Packet, payload_array
 from contracts.timeline import ClockRecord, GapRecord, SlideRecord
+from operators.align.gestures import GestureWatch
 from operators.align.interpolate import (
     Between,
     Box,
@@ -31,6 +32,7 @@ from operators.align.interpolate import (
 )
 from operators.align.slides import NO_SLIDE, SlideAt, slide_at, standing
 from operators.align.sound import SoundSettings, SoundTrack
+from operators.understand.sensed import Gesture
 
 _NS: Final = 1_000_000_000
 
@@ -40,8 +42,8 @@ class AlignmentSettings:
     """How much is kept, and what counts as a gap.
 
     Attributes:
-        keep_ns: features and slides older than this, by the newest of their stream, are let go.
-        most_frames: of one stream and kind, whatever their stamps say.
+        keep_ns: features older than this, by the newest of their stream, are let go; slides and gestures stay.
+        most_frames: of one stream and kind, whatever their stamps say; as many slides and gaps.
         picture_gap_ns: frames further apart than this have a gap between them.
         patches_gap_ns: the same for patches, which come less often; also how long one holds.
         slide_move_ns: lines move between slides that are no further apart than this; else they stand.
@@ -141,6 +143,8 @@ class Alignment:
         self._slides: dict[str, list[SlideRecord]] = {}
         self._gaps: dict[str, deque[GapRecord]] = {}
         self._next = 0
+        self.watches: dict[str, GestureWatch] = {}
+        """Of each stream of picture features: what was seen so far. A store keeps them whole."""
         self.changed: dict[int, KeptFrame | None] = {}
         """Frames that a store does not have yet, and (None) those that it still has."""
         self.refused = 0
@@ -169,6 +173,8 @@ class Alignment:
             self._next += 1
             frames.append(frame)
             self.changed[frame.number] = KeptFrame(packet.stream, packet.device_id, packet.codec, frame)
+            if packet.modality is Modality.PICTURE_FEATURES:
+                self.watches.setdefault(packet.stream, GestureWatch()).see(raw_ns, clock, values)
         self._let_go(packet.device_id, frames)
 
     def restore(self, kept: KeptFrame) -> None:
@@ -177,7 +183,7 @@ class Alignment:
         self._next = kept.frame.number + 1
 
     def forget(self) -> None:
-        """The meeting is over: nothing is asked any more."""
+        """The meeting is over: features are not asked for any more. What was seen in them stays."""
         for series in self._series.values():
             while series.frames:
                 self._drop_oldest(series.frames)
@@ -199,16 +205,12 @@ class Alignment:
         slides = self._slides.setdefault(record.stream, [])
         slides[:] = [s for s in slides if s.id != record.id]
         slides.append(record)
-        # The oldest within keep_ns may have come up long before: the one before it stays.
-        while len(slides) > 2 and record.raw_start_ns - slides[1].raw_start_ns > self._settings.keep_ns:
-            slides.pop(0)
+        del slides[: -self._settings.most_frames]
 
     def gap(self, record: GapRecord) -> None:
         """A stretch of a stream is missing."""
         gaps = self._gaps.setdefault(record.stream, deque(maxlen=self._settings.most_frames))
         gaps.append(record)
-        while record.raw_start_ns - gaps[0].raw_end_ns > self._settings.keep_ns:
-            gaps.popleft()
 
     def at(self, times_ns: Times) -> AlignedAt:
         """All streams at n times, in any order."""
@@ -218,8 +220,37 @@ class Alignment:
         return AlignedAt(
             times_ns, found[Codec.VOLUME_F16], found[Codec.PATCHES_U8], found[Codec.MEL_F16],
             {stream: self._sound_at(stream, times_ns) for stream in sorted(self._sound)},
-            {stream: self._slides_at(stream, times_ns) for stream in sorted(self._slides)},
+            self.slides_at(times_ns),
         )  # fmt: skip
+
+    def slides_at(self, times_ns: Times) -> dict[str, list[SlideAt]]:
+        """By stream, the slide that stood at each of n times."""
+        return {stream: self._slides_at(stream, times_ns) for stream in sorted(self._slides)}
+
+    def gestures(self) -> list[Gesture]:
+        """All that cameras have seen people do, by time."""
+        found = []
+        for stream, watch in sorted(self.watches.items()):
+            seen, device = watch.gestures(), stream.rpartition("/")[0]
+            clocks = [g.clock for g in seen]
+            starts, bounds = self._times(device, clocks, [g.start_raw_ns for g in seen])
+            ends, _ = self._times(device, clocks, [g.end_raw_ns for g in seen])
+            for one, start, end, bound in zip(
+                seen, starts.tolist(), ends.tolist(), bounds.tolist(), strict=True
+            ):
+                ms = (bound / 1e6, one.boundary_ns / 1e6, one.boundary_ns / 1e6)
+                found.append(Gesture(one.kind, start, end, device, one.place, None, one.confidence, *ms))
+        return sorted(found, key=lambda g: (g.start_ns, g.device, g.place, g.kind))
+
+    def watched(self) -> list[tuple[int, int]]:
+        """Stretches of the timeline that some camera has watched without a break."""
+        found: list[tuple[int, int]] = []
+        for stream, watch in sorted(self.watches.items()):
+            device, clocks = stream.rpartition("/")[0], [s.clock for s in watch.stretches]
+            since, _ = self._times(device, clocks, [s.since_ns for s in watch.stretches])
+            until, _ = self._times(device, clocks, [s.until_ns for s in watch.stretches])
+            found += zip(since.tolist(), until.tolist(), strict=True)
+        return found
 
     def under_boxes(self, stream: str, times_ns: Times, boxes: Sequence[Box]) -> SeriesAt:
         """Maps of a stream's feature volume under a box for each time: values (n, maps)."""

@@ -17,6 +17,8 @@ import numpy.typing as npt
 from operators.understand.sensed import GestureKind
 
 _MS: Final = 1_000_000
+_BREAK_NS: Final = 2_000 * _MS
+_MOST_STRETCHES: Final = 1_024
 _ACROSS, _DOWN = 3, 4
 MAPS: Final = 5
 """Volumes with fewer maps do not say which way things move."""
@@ -100,13 +102,20 @@ class _Hand:
 
 
 @dataclass(slots=True)
+class Stretch:
+    """How long a camera was watched without a break, on its own clock."""
+
+    since_ns: int
+    until_ns: int
+    clock: int
+
+
+@dataclass(slots=True)
 class GestureWatch:
     """Watches one camera. Picklable; its size does not grow with the meeting beyond ``most`` gestures."""
 
     settings: GestureSettings = field(default_factory=GestureSettings)
-    since_ns: int | None = None
-    """Raw time of the first volume since which the camera has been watched without a break."""
-    until_ns: int = 0
+    stretches: deque[Stretch] = field(default_factory=lambda: deque(maxlen=_MOST_STRETCHES))
     _spacing_ns: int = 0
     _bouts: list[_Bout] = field(default_factory=list)
     _moved: deque[tuple[int, npt.NDArray[np.float32]]] = field(default_factory=lambda: deque(maxlen=16))
@@ -115,10 +124,18 @@ class GestureWatch:
     _hands: list[_Hand] = field(default_factory=list)
     _found: deque[SeenGesture] = field(default_factory=deque)
 
+    def see(self, raw_ns: int, clock: int, values: npt.NDArray[np.float16] | npt.NDArray[np.uint8]) -> None:
+        """The next frame of features of either kind."""
+        if values.dtype == np.uint8:
+            self.patches(raw_ns, clock, values.astype(np.uint8))
+        else:
+            self.volume(raw_ns, clock, values.astype(np.float16))
+
     def volume(self, raw_ns: int, clock: int, maps: npt.NDArray[np.float16]) -> None:
         """The next volume, (maps, rows, columns)."""
-        if len(maps) < MAPS or not self._goes_on(raw_ns):
+        if len(maps) < MAPS:
             return
+        self._goes_on(raw_ns, clock)
         ways = np.maximum(maps[[_ACROSS, _DOWN]].astype(np.float32) - self.settings.noise, 0.0).sum(axis=1)
         wide = np.stack([np.convolve(way, np.ones(3), "same") for way in ways])
         self._moved.append((raw_ns, wide.sum(axis=0).astype(np.float32)))
@@ -166,18 +183,20 @@ class GestureWatch:
         kept = [g for g in found if g.kind == "raise_hand" or not any(_is_arm(g, hand) for hand in hands)]
         return sorted(kept, key=lambda g: (g.start_raw_ns, g.place, g.kind))
 
-    def _goes_on(self, raw_ns: int) -> bool:
+    def _goes_on(self, raw_ns: int, clock: int) -> None:
         """Take note of the time; after a break or a clock that was set, all that was under way is void."""
-        elapsed_ns = raw_ns - self.until_ns
-        if self.since_ns is None or not 0 < elapsed_ns < 2_000 * _MS:
-            self.since_ns, self._spacing_ns = raw_ns, 200 * _MS
+        last = self.stretches[-1] if self.stretches else None
+        elapsed_ns = 0 if last is None else raw_ns - last.until_ns
+        if last is not None and 0 < elapsed_ns < _BREAK_NS and last.clock == clock:
+            self._spacing_ns = max(elapsed_ns, 100 * _MS)
+            last.until_ns = raw_ns
+            return
+        self.stretches.append(Stretch(raw_ns, raw_ns, clock))
+        if last is None or not 0 < elapsed_ns < _BREAK_NS:
+            self._spacing_ns = 200 * _MS
             self._bouts.clear()
             self._moved.clear()
             self._hands.clear()
-        else:
-            self._spacing_ns = max(elapsed_ns, 100 * _MS)
-        self.until_ns = raw_ns
-        return True
 
     def _moving(self, raw_ns: int, clock: int, first: int, last: int, ways: npt.NDArray[np.float32]) -> None:
         middle = np.zeros(ways.shape[1])

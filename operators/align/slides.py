@@ -25,6 +25,8 @@ class SlideAt:
     text: str = ""
     lines: tuple[LineAt, ...] = ()
     error_ns: int = 0
+    device: str = ""
+    sampling_ms: float = 0.0
 
 
 NO_SLIDE = SlideAt(None)
@@ -50,7 +52,7 @@ def slide_at(slide: SlideRecord, following: SlideRecord | None, share: float, er
         goal = ahead.get(text)
         moved = box if goal is None else _mixed(box, goal, share)
         lines.append(LineAt(slide.lines[number].text, moved))
-    return SlideAt(slide.id, slide.text, tuple(lines), error_ns)
+    return SlideAt(slide.id, slide.text, tuple(lines), error_ns, slide.device, slide.sampling_ms)
 
 
 def _mixed(a: Box, b: Box, share: float) -> Box:

@@ -24,7 +24,17 @@ from contracts.timeline import (
     UtteranceRecord,
 )
 from operators.align.alignment import Alignment, AlignmentSettings
-from operators.align.grid import Aligned, AlignSettings, MeetingAligner, Purged, Traced
+from operators.align.grid import (
+    Aligned,
+    AlignSettings,
+    Ended,
+    Heard,
+    MeetingAligner,
+    Purged,
+    Settled,
+    Traced,
+)
+from operators.align.senses import with_senses, with_tone
 from operators.broker.sink import Outgoing
 from operators.broker.source import CaughtUp, Received
 from operators.ingest import dead_letter, first_problem
@@ -34,6 +44,7 @@ from operators.store import StepStore, Stores
 _MEETING: Final = b"meeting/"
 _UTTERANCE: Final = b"utterance/"
 _FRAME: Final = b"frame/"
+_WATCHES: Final = b"watches/"
 _RUN: Final = b"run"
 _PURGED: Final = b"purged/"
 
@@ -82,12 +93,16 @@ class Align:
             _tell(alignment, record)
         for _, value in store.scan(_frame_key(meeting.meeting_id)):
             alignment.restore(pickle.loads(value))
+        watches = store.get(_WATCHES + meeting.meeting_id.encode())
+        if watches is not None:
+            alignment.watches = pickle.loads(watches)
         return alignment
 
     def save(self, store: StepStore) -> None:
         for name in sorted(self._newly_purged):
             store.put(_PURGED + name.encode(), b"")
             store.forget(_MEETING + name.encode())
+            store.forget(_WATCHES + name.encode())
             for key, _ in [*store.scan(_utterance_key(name, "")), *store.scan(_frame_key(name))]:
                 store.forget(key)
         self._newly_purged.clear()
@@ -118,6 +133,8 @@ class Align:
                 store.delete(_frame_key(name, number))
             else:
                 store.put(_frame_key(name, number), pickle.dumps(kept))
+        if alignment.changed and alignment.watches:
+            store.put(_WATCHES + name.encode(), pickle.dumps(alignment.watches))
         alignment.changed.clear()
 
     def on_timer(self) -> Iterable[Aligned | Outgoing]:
@@ -163,6 +180,19 @@ class Align:
             self._alignments[packet.meeting_id].features(packet)
         return []
 
+    def _sensed(self, meeting: MeetingAligner, change: Aligned) -> Aligned:
+        """The change with what was seen, shown and heard around its utterances."""
+        alignment, records = self._alignments[meeting.meeting_id], meeting.utterances
+        match change:
+            case Heard():
+                spoken = with_tone(change.spoken, records.get(change.spoken.id))
+                return change if spoken is change.spoken else replace(change, spoken=spoken)
+            case Settled() | Ended():
+                unsettled = (meeting.start_of(i) for i in meeting.waiting)
+                starts = sorted({*(s.start_ns for s in change.spoken), *unsettled})
+                return replace(change, spoken=with_senses(alignment, change.spoken, records, starts))
+        return change
+
     def alignment(self, meeting_id: str) -> Alignment | None:
         """What the streams of a meeting show, sound and say at any time; None where it is not known."""
         return self._alignments.get(meeting_id)
@@ -185,7 +215,7 @@ class Align:
         self._touched.add(record.meeting_id)
         if meeting.ended is None:
             _tell(self._alignments[record.meeting_id], record)
-        out = meeting.feed(record)
+        out = [self._sensed(meeting, change) for change in meeting.feed(record)]
         if isinstance(record, EndedRecord):
             self._alignments[record.meeting_id].forget()
         if any(isinstance(change, Purged) for change in out):

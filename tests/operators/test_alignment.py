@@ -252,8 +252,8 @@ def test_memory_is_bounded_by_time_and_by_count() -> None:
     for n in range(500):
         alignment.slide(slide(f"s{n}", n * 0.1))
         alignment.gap(gap(n * 0.1, n * 0.1 + 0.05))
-    assert len(alignment._slides["laptop/video"]) <= 22
-    assert len(alignment._gaps["camera/video"]) <= 22
+    assert len(alignment._slides["laptop/video"]) == 50
+    assert len(alignment._gaps["camera/video"]) == 50
 
 
 def test_frames_that_were_said_twice_count_once_and_broken_ones_not_at_all() -> None:
