@@ -142,6 +142,8 @@ class MeetingDrafts:
         self.tail[spoken.id] = spoken
         if known is not None and known.text == spoken.text and known.speaker == spoken.speaker:
             # The same words, now closed: only times may have moved, and those are read from the utterance.
+            if known.senses != spoken.senses:
+                self.ahead = None
             return []
         if known is not None or self.ahead is None:
             self.ahead = None
@@ -161,7 +163,8 @@ class MeetingDrafts:
         for spoken in settled.spoken:
             self._remember(spoken)
             before = self.tail.pop(spoken.id, None)
-            in_order = in_order and before is not None and before.text == spoken.text
+            same = before is not None and (before.text, before.senses) == (spoken.text, spoken.senses)
+            in_order = in_order and same
             base = self.engine.step(base, spoken)
         self.base = base
         self.settled += [spoken.id for spoken in settled.spoken]

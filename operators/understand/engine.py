@@ -275,6 +275,7 @@ class RuleEngine:
             self._evidence(draft.evidence),
             draft.withdrawn,
             draft.reasons,
+            draft.senses,
         )
 
     def _evidence(self, pieces: tuple[Piece, ...]) -> tuple[Quote, ...]:

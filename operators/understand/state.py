@@ -8,6 +8,7 @@ from models.minutes.inputs import Context
 from operators.language.dates import DuePhrase
 from operators.language.people import Roster
 from operators.understand.hear import Heard
+from operators.understand.sensed import SensePiece
 from operators.understand.types import Family, MeetingContext, Quote, Spoken
 
 TOLD_BLOCK = 24
@@ -86,6 +87,8 @@ class Draft:
     withdrawn: bool = False
     solved: bool = False
     agreed: tuple[str, ...] = ()
+    senses: tuple[SensePiece, ...] = ()
+    """What it rests on besides speech."""
     by_model: bool = False
     """No rule fired; the model's scores started it."""
     judged: tuple[tuple[int, Judged], ...] = ()
