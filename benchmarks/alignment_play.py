@@ -187,8 +187,6 @@ def _step(
 ) -> list[ClockOutput]:  # fmt: skip
     """What is measured: one packet through clocks and alignment."""
     out = clocks.feed(arrival)
-    if stream.brightness is not None:
-        clocks.seen(stream.name, int(stream.stamps_ns[number]), float(stream.brightness[number]))
     if volume is not None:
         alignment.features(volume)
     for value in out:
@@ -198,6 +196,8 @@ def _step(
             body = value.arrival.body
             if isinstance(body, Packet) and body.modality is Modality.AUDIO:
                 alignment.sound(body)
+            elif isinstance(body, Packet) and stream.brightness is not None:
+                clocks.seen(stream.name, body.timestamp_ns, float(stream.brightness[number]))
     return out
 
 

@@ -25,6 +25,8 @@ _LEAST_PULSES: Final = 4
 _SLACK_NS: Final = 1_500_000
 """By how much edges may contradict each other: stamps are noisy, rolling shutters smear."""
 MOST_PULSES: Final = 32
+Pulse = tuple[tuple[int, int], tuple[int, int]]
+"""Interval in which a flash began, and in which it ended."""
 
 
 @lru_cache(maxsize=8)
@@ -98,10 +100,7 @@ class FlashWatch:
     """
 
     recent: deque[tuple[int, float]] = field(default_factory=lambda: deque(maxlen=64))
-    pulses: deque[tuple[tuple[int, int], tuple[int, int]]] = field(
-        default_factory=lambda: deque(maxlen=MOST_PULSES)
-    )
-    """Interval in which each flash began, and in which it ended."""
+    pulses: deque[Pulse] = field(default_factory=lambda: deque(maxlen=MOST_PULSES))
     dark: float = 1.0
     """Brightness between flashes."""
     lit_x: int | None = None
@@ -153,18 +152,18 @@ class CueMatch:
     pulses: int
 
 
-def match_pulses(heard: PulsesHeard, seen: FlashWatch, expected_ns: float) -> CueMatch | None:
+def match_pulses(heard: PulsesHeard, seen: Sequence[Pulse], expected_ns: float) -> CueMatch | None:
     """Where flashes and chirps of the calibration signal lie to each other; None where it is not clear.
 
     Args:
         heard: chirps of the microphone.
-        seen: flashes of the camera.
+        seen: flashes of the camera, oldest first.
         expected_ns: camera minus microphone as far as it is known; off by less than a quarter of a second.
     """
     low, high, used, last = -np.inf, np.inf, 0, 0
     lows: list[float] = []
     highs: list[float] = []
-    for began, ended in seen.pulses:
+    for began, ended in seen:
         middle = (began[0] + began[1]) / 2 - expected_ns
         chirps = [at for at in heard.at_ns if abs(at - middle) < _MATCH_NS]
         if len(chirps) != 1:

@@ -40,6 +40,8 @@ class Measured:
     pairs: Mapping[tuple[str, str, int], Sequence[Pair]]
     """By talker's microphone, other microphone and bin."""
     base_ns: int
+    seen_until_ns: int
+    """Flashes that are over by then count; of later ones some may not be decoded yet."""
 
 
 @dataclass(slots=True)
@@ -205,15 +207,19 @@ def _voices(measured: Measured, layout: Layout, rows: Rows) -> None:
 
 def _pulses(measured: Measured, layout: Layout, rows: Rows) -> None:
     """The same pulses as light and as sound; light is there at once."""
-    watching = [t for t in measured.devices if len(t.flashes.pulses) > 3]
+    watching = [
+        (t, pulses)
+        for t in measured.devices
+        if len(pulses := [p for p in t.flashes.pulses if p[1][1] <= measured.seen_until_ns]) > 3
+    ]
     listening = [t for t in measured.devices if len(t.chirps.at_ns) > 3]
-    for seen in watching:
+    for seen, pulses in watching:
         for heard in listening:
             expected = 0.0
             if seen.curve is not None and heard.curve is not None:
-                at = seen.flashes.pulses[-1][0][0]
+                at = pulses[-1][0][0]
                 expected = seen.deviation_ms(at, measured.base_ns) - heard.deviation_ms(at, measured.base_ns)
-            match = match_pulses(heard.chirps, seen.flashes, expected * 1e6)
+            match = match_pulses(heard.chirps, pulses, expected * 1e6)
             if match is None:
                 continue
             if heard.name not in layout.beeps:

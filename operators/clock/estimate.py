@@ -44,6 +44,8 @@ _FIRST_NS: Final = 5_000_000_000
 _LEAST_NS: Final = 3_000_000_000
 _LISTEN_EVERY_NS: Final = 1_000_000_000
 _LISTEN_BEHIND_NS: Final = 1_900_000_000
+_SEEN_WITHIN_NS: Final = 4_000_000_000
+"""How long decoding may take: flashes are used that late, so that its pace decides nothing."""
 _KEPT_BINS: Final = 18
 _KEPT_JUMPS: Final = 8
 _BROKER_NS: Final = 20_000_000
@@ -117,11 +119,11 @@ class MeetingEstimator:
             course = tracked.course
             tracked.ring.push(raw_ns - course.shift_ns - course.zero_ns, samples, rate_hz)
 
-    def seen(self, device: str, raw_ns: int, brightness: float) -> None:
-        """Mean brightness (0..1) of a picture whose stamp has gone through ``stamped``."""
+    def seen(self, device: str, x_ns: int, brightness: float) -> None:
+        """Mean brightness (0..1) of the picture at ``x_ns``."""
         tracked = self.devices.get(device)
-        if tracked is not None and not tracked.course.doubtful:
-            tracked.flashes.push(raw_ns - tracked.course.shift_ns - tracked.course.zero_ns, brightness)
+        if tracked is not None:
+            tracked.flashes.push(x_ns, brightness)
 
     def forget(self, device: str) -> None:
         """What is said of the device's stamps has changed: begin with it anew."""
@@ -244,7 +246,9 @@ class MeetingEstimator:
         tried: set[str] = set()
         without: list[Tracked] = []
         while True:
-            layout, rows = equations(Measured(known, self._pairs, base_ns), self.settings)
+            layout, rows = equations(
+                Measured(known, self._pairs, base_ns, self._solved_ns - _SEEN_WITHIN_NS), self.settings
+            )
             solution = solve(layout.count, rows)
             innocent = [t for t in without if not judge.refuted(t, layout, solution)]
             without = []

@@ -15,6 +15,8 @@ from operators.clock.records import differs, in_force, pieces, record_of, to_raw
 from operators.clock.tracked import Claim, EstimateSettings, Finding, Tracked
 
 _KEPT_RECORDS: Final = 24
+_KEPT_PICTURES: Final = 900
+"""Pictures whose brightness may still come: those of half a minute."""
 _NS_PER_MS: Final = 1e6
 
 
@@ -25,6 +27,8 @@ class _Followed:
     told: ClockRecord
     claim: Claim
     records: list[ClockRecord] = field(default_factory=list)
+    pictures: dict[int, int] = field(default_factory=dict)
+    """Where on ``x`` the last pictures lie, by the stamp with which they were handed on."""
     since_x: int | None = None
     """Where the last step lies: what is before it is not placed anew."""
 
@@ -70,16 +74,25 @@ class Following:
             self._estimator.heard(body.device_id, told_ns, samples, body.rate_hz)
         if tracked.rewritten_ns:
             body = replace(body, timestamp_ns=body.timestamp_ns - tracked.rewritten_ns)
+        if (
+            body.modality is Modality.VIDEO
+            and tracked.stream is body.modality
+            and not tracked.course.doubtful
+        ):
+            followed.pictures[body.timestamp_ns] = tracked.course.last_x
+            if len(followed.pictures) > _KEPT_PICTURES:
+                del followed.pictures[next(iter(followed.pictures))]
         if self._estimator.advance(arrival_ns):
             records += self._estimated()
         notices = [self._notice(finding) for finding in self._estimator.findings()]
         return body, records, notices
 
     def seen(self, device: str, raw_ns: int, brightness: float) -> None:
-        """Mean brightness (0..1) of a picture that has gone through ``packet``."""
+        """Mean brightness (0..1) of a picture, by the stamp with which ``packet`` handed it on."""
         followed = self._devices.get(device)
-        if followed is not None:
-            self._estimator.seen(device, to_timeline_ns(followed.told, raw_ns), brightness)
+        x_ns = None if followed is None else followed.pictures.get(raw_ns)
+        if x_ns is not None:
+            self._estimator.seen(device, x_ns, brightness)
 
     def _jumped(self, followed: _Followed, jump: Jump) -> list[ClockRecord]:
         """A first record for what follows a jump, until it is estimated better."""

@@ -141,7 +141,7 @@ class MeetingClocks:
         return self._settings.drift_ppb * 1e-6 if record.method == "stored" and record.skew_ppb else 0.0
 
     def seen(self, device: str, raw_ns: int, brightness: float) -> None:
-        """Mean brightness (0..1) of a picture whose packet has been fed."""
+        """Mean brightness (0..1) of a picture, by the stamp with which its packet was handed on."""
         self._following.seen(device, raw_ns, brightness)
 
     def told(self, body: Calibration | ClockState) -> list[ClockOutput]:

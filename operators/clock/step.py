@@ -9,6 +9,7 @@ from bytewax.operators import KeyedStream
 from contracts.messages import ALL_MEETINGS, Calibration, ClockState, MeetingPurged
 from operators.broker.sink import Outgoing
 from operators.broker.source import CaughtUp
+from operators.clock.lights import Lights
 from operators.clock.placing import ClockOutput, ClockSettings, MeetingClocks, Timed, check_believable
 from operators.ingest import Arrival, in_words, refused
 from operators.log import say
@@ -22,8 +23,10 @@ _GLOBAL: Final = b"global"
 class Clock:
     """The step of one shard."""
 
-    def __init__(self, settings: ClockSettings) -> None:
+    def __init__(self, settings: ClockSettings, shard: int = 0, lights: Lights | None = None) -> None:
         self._settings = settings
+        self._shard = shard
+        self._lights = Lights() if lights is None else lights
         self._meetings: dict[str, MeetingClocks] = {}
         self._calibrations: dict[str, Calibration] = {}
         """What holds for all meetings, by device."""
@@ -56,6 +59,7 @@ class Clock:
 
     def on_batch(self, values: list[Arrival | Outgoing | CaughtUp]) -> list[ClockOutput | Outgoing]:
         out: list[ClockOutput | Outgoing] = []
+        self._take_lights()
         for value in values:
             if isinstance(value, Outgoing | CaughtUp):
                 out.append(value)
@@ -92,6 +96,14 @@ class Clock:
                 out.append(refused(value, error))
         return out
 
+    def _take_lights(self) -> None:
+        for light in self._lights.take(self._shard):
+            clocks = self._meetings.get(light.meeting_id)
+            if clocks is not None:
+                self._touched.add(light.meeting_id)
+                for raw_ns, brightness in light.seen:
+                    clocks.seen(light.device, raw_ns, brightness)
+
     def _for_all(self, body: Calibration | ClockState) -> list[ClockOutput]:
         """What is said for all meetings holds for those under way and for those to come."""
         if isinstance(body, Calibration):
@@ -114,7 +126,8 @@ class Clock:
 
 
 def clock(
-    up: KeyedStream[tuple[int, Arrival | Outgoing | CaughtUp]], stores: Stores, settings: ClockSettings
-) -> KeyedStream[tuple[int, ClockOutput | Outgoing]]:
-    """Attach the clock record in force to every arrival."""
-    return by_shard("clock", up, stores, lambda _: Clock(settings))
+    up: KeyedStream[tuple[int, Arrival | Outgoing | CaughtUp]], stores: Stores, settings: ClockSettings,
+    lights: Lights | None = None,
+) -> KeyedStream[tuple[int, ClockOutput | Outgoing]]:  # fmt: skip
+    """Attach the clock record in force to every arrival; ``lights``: what decoded pictures say."""
+    return by_shard("clock", up, stores, lambda shard: Clock(settings, shard, lights))

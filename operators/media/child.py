@@ -87,7 +87,7 @@ class MediaDecoder:
             frames.append([each.timestamp_ns, each.key_frame, each.width, each.height, sharpness])
             blocks += [each.luma.tobytes(), each.volume.tobytes()]
             blocks.append(b"" if each.patches is None else each.patches.tobytes())
-        return {"frames": frames}, blocks
+        return {"frames": frames, "light": stream.take_light()}, blocks
 
 
 def limit_process(settings: ChildSettings) -> None:

@@ -77,12 +77,16 @@ class DecodedSound:
 
 @dataclass(frozen=True, slots=True)
 class DecodedPictures:
-    """What one access unit or picture brought about: often no frame, sometimes those of two seconds."""
+    """What one access unit or picture brought about: often no frame, sometimes those of two seconds.
+
+    light: stamp and mean brightness (0..1) of every picture that was decoded on the way, oldest first.
+    """
 
     stream: str
     timestamp_ns: int
     meta: Any
     frames: tuple[Frame, ...]
+    light: tuple[tuple[int, float], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

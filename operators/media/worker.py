@@ -270,7 +270,8 @@ def _result(request: Request, head: Head, blocks: list[memoryview]) -> Decoded:
     frames = tuple(
         _frame(described, blocks[3 * index : 3 * index + 3]) for index, described in enumerate(head["frames"])
     )
-    return DecodedPictures(stream, timestamp_ns, meta, frames)
+    light = tuple((int(at_ns), float(brightness)) for at_ns, brightness in head["light"])
+    return DecodedPictures(stream, timestamp_ns, meta, frames, light)
 
 
 def _frame(described: list[Any], blocks: list[memoryview]) -> Frame:

@@ -28,6 +28,7 @@ from operators.broker.journal import Journal
 from operators.broker.sink import Outgoing
 from operators.broker.source import CaughtUp
 from operators.clock import ClockOutput, Timed
+from operators.clock.lights import Light, Lights
 from operators.ingest import in_words, refused
 from operators.log import say
 from operators.media.client import (
@@ -212,6 +213,7 @@ class Perceive:
     def __init__(
         self, shard: int, settings: PerceiveSettings, voice: VoiceActivity, workers: Workers, journal: Journal,
         *, live: bool = True, clock_s: Callable[[], float] = time.monotonic, run: Callable[[], int] = time.time_ns,
+        lights: Lights | None = None,
     ) -> None:  # fmt: skip
         self._shard = shard
         self._settings = settings
@@ -219,6 +221,7 @@ class Perceive:
         self._workers = workers
         self._journal = journal
         self._live = live
+        self._lights = lights
         self._clock_s = clock_s
         self._run = run()
         self._meetings: dict[str, MeetingPerception] = {}
@@ -379,6 +382,9 @@ class Perceive:
             return self._handle(meeting_id, meeting.recognised(answer.request, answer.found))
         if isinstance(answer, SlideRead):
             return self._handle(meeting_id, meeting.read(answer.ask, answer.lines))
+        if self._lights is not None and isinstance(answer, DecodedPictures) and answer.light:
+            device = answer.stream.rpartition("/")[0]
+            self._lights.put(self._shard, Light(meeting_id, device, answer.light))
         return self._handle(meeting_id, meeting.decoded(answer))
 
     def _handle(self, meeting_id: str, emissions: Iterable[Emission]) -> list[Outgoing]:

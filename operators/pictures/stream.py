@@ -107,6 +107,7 @@ class PictureStream:
         self._patches_ns: int | None = None
         self._movement = Movement()
         self._jpegs: list[_Unit] = []
+        self._light: list[tuple[int, float]] = []
 
     def jpeg(self, data: bytes, timestamp_ns: int) -> list[FrameFeatures]:
         """Features of one JPEG picture, or nothing where it comes too soon after the one before."""
@@ -120,8 +121,14 @@ class PictureStream:
         if plane is None:
             raise PictureError("JPEG picture cannot be decoded")
         self._jpegs = [*self._jpegs[-1:], _Unit(timestamp_ns, data)]
+        self._light.append((timestamp_ns, _brightness(np.asarray(plane, np.uint8))))
         features = self._features(np.asarray(plane, np.uint8), width, height, timestamp_ns, True)
         return [features]
+
+    def take_light(self) -> list[tuple[int, float]]:
+        """Stamp and mean brightness (0..1) of all pictures that were decoded since the last call."""
+        light, self._light = self._light, []
+        return light
 
     def h264(self, data: bytes, key_frame: bool, timestamp_ns: int) -> list[FrameFeatures]:
         """Features that one access unit brings about, in time order; often none.
@@ -162,6 +169,7 @@ class PictureStream:
         frames = _decode_alone(data, timestamp_ns)
         plane = _luma_plane(frames[0])
         before, found = self._last, self._look_back(small_luma(plane))
+        self._light.append((timestamp_ns, _brightness(plane)))
         self._keep(self._gop)
         self._gop, self._gop_bytes = [_Unit(timestamp_ns, data)], len(data)
         key = self._features(plane, frames[0].width, frames[0].height, timestamp_ns, True)
@@ -237,6 +245,8 @@ class PictureStream:
         for frame in frames:
             stamp = frame.pts
             last = self._last
+            if stamp is not None:
+                self._light.append((stamp, _brightness(_luma_plane(frame))))
             if stamp is None or (last is not None and stamp < last.timestamp_ns + self._settings.sample_ns):
                 continue
             features = self._features(_luma_plane(frame), frame.width, frame.height, stamp, False)
@@ -258,6 +268,7 @@ class PictureStream:
             if stamp is None:
                 continue
             plane = _luma_plane(frame)
+            self._light.append((stamp, _brightness(plane)))
             self._movement.see(stamp, plane)
             if self._last and stamp < self._last.timestamp_ns + _CAMERA_SPACING_NS:
                 continue
@@ -360,6 +371,11 @@ def _decode_alone(data: bytes, timestamp_ns: int) -> list[av.VideoFrame]:
 _EIGHT_BIT_LUMA = frozenset(
     {"yuv420p", "yuvj420p", "yuv422p", "yuvj422p", "yuv444p", "yuvj444p", "nv12", "gray"}
 )
+
+
+def _brightness(plane: NDArray[np.uint8]) -> float:
+    """Mean of a luma plane, 0..1, by every eighth pixel of every eighth row."""
+    return round(float(plane[::8, ::8].mean()) / 255.0, 4)
 
 
 def _luma_plane(frame: av.VideoFrame) -> NDArray[np.uint8]:

@@ -258,11 +258,11 @@ def test_pulses_place_a_camera_far_finer_than_its_pictures(fps: float, exposure_
     heard = PulsesHeard()
     for pulse in PULSES_S:
         heard.add(round((2.0 + pulse) * 1e9))
-    match = match_pulses(heard, watched(fps, exposure_s, 70 * MS), 0.0)
+    match = match_pulses(heard, watched(fps, exposure_s, 70 * MS).pulses, 0.0)
     assert match is not None
     assert abs(match.difference_ns - 70 * MS) <= match.half_width_ns < 0.11 * S / fps + MS
-    assert match_pulses(heard, watched(fps, exposure_s, 0, wrong=3), 0.0) is None  # contradicts itself
-    assert match_pulses(PulsesHeard(), watched(fps, exposure_s, 0), 0.0) is None
+    assert match_pulses(heard, watched(fps, exposure_s, 0, wrong=3).pulses, 0.0) is None  # contradicts itself
+    assert match_pulses(PulsesHeard(), watched(fps, exposure_s, 0).pulses, 0.0) is None
 
 
 # Records
