@@ -90,20 +90,20 @@ def scores_of(
         mine = []
         for place, said in enumerate(window.utterances):
             due = outputs.due[text : text + len(said.text)].reshape(-1)
-            mine.append(_scores(outputs, row, place, window, due, calibration))
+            line = Outputs(outputs.heads[row], outputs.owner[row], outputs.joins[row], due)
+            mine.append(scores_of_line(line, window, place, calibration))
             row, text = row + 1, text + len(said.text)
         told.append(mine)
     return told
 
 
-def _scores(
-    outputs: Outputs, row: int, place: int, window: Window, due: Logits, calibration: Calibration
-) -> UtteranceScores:
-    slope, shift = np.array(calibration.slope), np.array(calibration.shift)
+def scores_of_line(outputs: Outputs, window: Window, place: int, calibration: Calibration) -> UtteranceScores:
+    """Scores of the utterance at a place of a window, counted from the oldest; ``outputs`` are its rows alone."""
+    slope, shift, due = np.array(calibration.slope), np.array(calibration.shift), outputs.due
     heads: Mapping[str, float] = dict(
-        zip(HEADS, sigmoid(slope * outputs.heads[row] + shift).tolist(), strict=True)
+        zip(HEADS, sigmoid(slope * outputs.heads + shift).tolist(), strict=True)
     )
-    joins = softmax(outputs.joins[row])
+    joins = softmax(outputs.joins)
     # Columns of both pointers are places from the newest utterance on; the last ones stand for nothing in the window.
     newest = len(window.utterances) - 1
     back = {newest - at - place: float(joins[at]) for at in range(WINDOW) if newest - at < place}
@@ -114,7 +114,7 @@ def _scores(
         joins_to=tuple(
             sorted(((-step, p) for step, p in back.items() if p > 0.05), key=lambda x: (-x[1], x[0]))
         ),
-        owner=_owners(softmax(outputs.owner[row]), window),
+        owner=_owners(softmax(outputs.owner), window),
         due=None if best is None else (best, float(sigmoid(due[best]))),
     )
 
