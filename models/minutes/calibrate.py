@@ -34,7 +34,7 @@ class Raw:
     heads: Mapping[int, Floats]
     owner: Mapping[int, Floats]
     joins: Mapping[int, Floats]
-    due: Mapping[int, Sequence[Floats]]
+    due: Mapping[int, list[Floats]]
 
 
 def scores(truth: Annotated, raw: Raw, ahead: int, calibration: Calibration) -> list[UtteranceScores]:

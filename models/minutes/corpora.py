@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from models.everyday_meetings import EverydayAction, EverydayMeeting
+from models.minutes.noise import SUFFIX
 from models.minutes.scores import ELSEWHERE, HEADS, NOBODY
 
 UNKNOWN: Final = -1
@@ -49,7 +50,7 @@ class Annotated:
 
     name: str
     source: str
-    """``everyday``, ``snippet``, ``ami`` or ``icsi``."""
+    """``everyday``, ``snippet``, ``heard`` (one of these with a recogniser's errors), ``ami`` or ``icsi``."""
     group: str
     """Meetings of one group are trained on or tested on together."""
     lines: tuple[Line, ...]
@@ -105,7 +106,8 @@ class _Everyday:
             self._belongs(self._places(action.evidence), f"a{number}")
             self._action(action)
         return Annotated(
-            self._meeting.meeting, source, self._meeting.meeting, tuple(self._lines), self._labels, self._weights,
+            self._meeting.meeting, source, self._meeting.meeting.removesuffix(SUFFIX), tuple(self._lines),
+            self._labels, self._weights,
             tuple(self._awaits), self._owners, self._items, self._dues,
         )  # fmt: skip
 

@@ -8,31 +8,24 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
 from kernels.onnx import OPSET, translation_table
 from kernels.plan import Plan
-from models.minutes.inputs import Layout
-from models.minutes.network import INPUTS, OUTPUTS, PLAN, MinutesNetwork
+from models.minutes.encoder import TEXT_WIDTH
+from models.minutes.inputs import GLOBALS, Context, Layout, Told, feeds
+from models.minutes.network import INPUTS, OUTPUTS, PLAN, Averaged
 from models.minutes.scores import HEADS, Calibration
-
-_COUNTED: Final = {
-    "utterance": "utterances", "place": "utterances", "spoken": "utterances", "cell": "utterances",
-    "text": "pieces", "text_of": "pieces", "sound": "sounds", "sound_of": "sounds", "picture": "pictures",
-    "picture_of": "pictures", "slide": "slides", "slide_of": "slides", "older": "chunks", "order": "tokens",
-    "grid": "windows", "window_starts": "spans_and_one", "window_meeting": "spans",
-    "meeting_windows": "windows_and_one", "global_starts": "windows_and_one_more", "modality": "tokens_too",
-}  # fmt: skip
-"""What the first dimension of each input counts."""
 
 
 class _Graph(nn.Module):  # type: ignore[misc]  # torch ships no types here
     """The network with its plan among the inputs."""
 
-    def __init__(self, net: MinutesNetwork) -> None:
+    def __init__(self, net: Averaged) -> None:
         super().__init__()
         self.net = net
 
@@ -42,11 +35,31 @@ class _Graph(nn.Module):  # type: ignore[misc]  # torch ships no types here
         # Tiles are how a GPU program cuts windows; standard operators know none, so any tensor will do for them.
         plan = Plan(
             starts, owners, meetings, globals_, modality, self.net.allow, owners, owners, meetings,
-            tokens=given["order"].shape[0] + self.net.globals_.shape[0] * given["grid"].shape[0],
+            tokens=given["order"].shape[0] + GLOBALS * given["grid"].shape[0],
             max_window=1, max_globals=1, tile=16,
         )  # fmt: skip
         found: tuple[Tensor, ...] = self.net(given, plan)
         return found
+
+
+def example_of(layout: Layout) -> dict[str, Tensor]:
+    """A batch to trace: two windows with older talk and every sense, no two counts alike."""
+    chance = np.random.default_rng(0)
+
+    def told(number: int) -> Told:
+        there = [number % step == 0 for step in (3, 4, 5)]
+        widths = [len(layout.sound), len(layout.picture), len(layout.slide)]
+        text = (chance.normal(size=(1 + number % 3, TEXT_WIDTH)) * 0.05).astype(np.float16)
+        senses = [(0.5,) * width if seen else None for width, seen in zip(widths, there, strict=True)]
+        return Told("ABC"[number % 3], 5, text, (0.1,) * len(layout.cues), *senses)
+
+    windows = []
+    for length in (150, 31, 17):
+        context = Context()
+        for number in range(length):
+            context = context.heard(told(number))
+        windows.append(context.window())
+    return {name: torch.from_numpy(array) for name, array in feeds(windows, layout).items()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +74,7 @@ class Release:
     """Figures of the training, for the model card and for thresholds."""
 
 
-def export(net: MinutesNetwork, example: Mapping[str, Tensor], release: Release, path: Path) -> str:
+def export(net: Averaged, example: Mapping[str, Tensor], release: Release, path: Path) -> str:
     """Write the graph; returns the name of its version.
 
     ``example`` is a batch of two windows or more, with every modality in it and no two counts alike.

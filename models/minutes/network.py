@@ -3,6 +3,7 @@
 Needs torch. What goes in is what :func:`models.minutes.inputs.feeds` makes.
 """
 
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Final
 
@@ -132,6 +133,26 @@ class MinutesNetwork(nn.Module):  # type: ignore[misc]
             self.points["joins"](said, grid, cell),
             self.due(pieces).squeeze(1),
         )
+
+
+class Averaged(nn.Module):  # type: ignore[misc]
+    """Networks trained on different parts of the data, whose logits are averaged."""
+
+    def __init__(self, networks: Sequence[MinutesNetwork]) -> None:
+        super().__init__()
+        self.networks = nn.ModuleList(networks)
+
+    @property
+    def allow(self) -> Tensor:
+        """Allow table of the attention operator, the same in all of them."""
+        found: Tensor = self.networks[0].allow
+        return found
+
+    def forward(self, given: dict[str, Tensor], plan: Plan) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        """As one network."""
+        told = [net(given, plan) for net in self.networks]
+        heads, owner, joins, due = (torch.stack(parts).mean(dim=0) for parts in zip(*told, strict=True))
+        return heads, owner, joins, due
 
 
 class _Pointer(nn.Module):  # type: ignore[misc]

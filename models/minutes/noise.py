@@ -25,7 +25,9 @@ _ALIKE: Final = (
     ("your", "you're"), ("its", "it's"), ("than", "then"), ("son", "sun"), ("whole", "hole"), ("can", "can't"),
     ("ask", "asked"), ("call", "called"), ("decide", "decided"), ("book", "booked"), ("check", "checked"),
 )  # fmt: skip
-_SMALL: Final = frozenset(["a", "an", "the", "to", "of", "and", "so", "is", "it", "that", "in", "on", "at", "be", "will"])
+_SMALL: Final = frozenset(
+    ["a", "an", "the", "to", "of", "and", "so", "is", "it", "that", "in", "on", "at", "be", "will"]
+)
 _TURNS_MEANING: Final = frozenset({"can", "can't", "won't", "want"})
 
 

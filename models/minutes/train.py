@@ -5,7 +5,7 @@ import sys
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
@@ -13,12 +13,14 @@ import torch
 from torch import Tensor
 
 from kernels.plan import Plan, allow_table, plan
+from models.minutes.calibrate import Raw
 from models.minutes.examples import Example, Meeting, Targets, batches
-from models.minutes.inputs import ALLOWED, GLOBALS, MODALITIES, WINDOW, Layout
+from models.minutes.inputs import ALLOWED, GLOBALS, MODALITIES, WINDOW, Floats, Layout
 from models.minutes.network import MinutesNetwork, NetworkSettings
 from models.minutes.scores import HEADS
 
 _AUXILIARY: Final = {"summary": 0.5, "answer": 0.5, "problem": 0.2, "abstract": 0.2}
+_NO_PIECES: Final[Floats] = np.zeros(0, np.float32)
 _RESEARCH: Final = ("ami", "icsi")
 
 
@@ -129,41 +131,29 @@ def _has_item(example: Example) -> bool:
 
 def scores(
     net: MinutesNetwork, meeting: Meeting, layout: Layout, ahead: Sequence[int], batch: int = 32
-) -> dict[int, dict[str, Any]]:
-    """Raw outputs of every line at each number of utterances ahead (fewer at the end of the meeting).
+) -> Raw:
+    """Raw outputs of every line with each number of utterances after it (fewer at the end of the meeting).
 
-    The meeting needs a window at every line. The pointers' columns count from the newest line of the window.
+    The meeting needs a window at every line.
     """
     count = len(meeting.told)
-    out: dict[int, dict[str, Any]] = {
-        a: {
-            "heads": np.zeros((count, len(HEADS)), np.float32),
-            "owner": np.zeros((count, WINDOW + 2), np.float32),
-            "joins": np.zeros((count, WINDOW + 1), np.float32),
-            "due": [None] * count,
-        }
-        for a in ahead
-    }
-    examples = [Example(meeting, i) for i in range(count)]
+    raw = Raw(
+        {a: np.zeros((count, len(HEADS)), np.float32) for a in ahead},
+        {a: np.zeros((count, WINDOW + 2), np.float32) for a in ahead},
+        {a: np.zeros((count, WINDOW + 1), np.float32) for a in ahead},
+        {a: [_NO_PIECES] * count for a in ahead},
+    )
     with torch.no_grad():
-        for part, given, _ in batches(examples, layout, batch):
+        for part, given, _ in batches([Example(meeting, i) for i in range(count)], layout, batch):
             heads, owner, joins, due = (x.numpy() for x in net(tensors_of(given), plan_of(given)))
             row = piece = 0
             for example in part:
-                pieces = [len(t.text) for t in example.window.utterances]
-                starts = np.concatenate([[0], np.cumsum(pieces)]) + piece
-                for a in ahead:
-                    lines = range(example.newest - a, example.newest + 1 - a)
-                    if example.newest == meeting.last:
-                        lines = range(example.newest - a, count)
-                    for line in lines:
-                        if line < max(0, example.oldest):
-                            continue
-                        at = row + line - example.oldest
-                        out[a]["heads"][line] = heads[at]
-                        out[a]["owner"][line], out[a]["joins"][line] = owner[at], joins[at]
-                        k = line - example.oldest
-                        out[a]["due"][line] = due[starts[k] : starts[k + 1]]
-                row += len(pieces)
-                piece += sum(pieces)
-    return out
+                for place, told in enumerate(example.window.utterances):
+                    line = example.oldest + place
+                    for a in ahead:
+                        if min(line + a, meeting.last) == example.newest:
+                            raw.heads[a][line] = heads[row]
+                            raw.owner[a][line], raw.joins[a][line] = owner[row], joins[row]
+                            raw.due[a][line] = due[piece : piece + len(told.text)]
+                    row, piece = row + 1, piece + len(told.text)
+    return raw

@@ -33,6 +33,9 @@ class VectorStore:
         for row, piece in enumerate(pieces):
             self._at.setdefault(piece, first + row)
 
+    def __len__(self) -> int:
+        return len(self._at)
+
     def fill(self, texts: Iterable[str], encoder: Encoder) -> int:
         """Encode what is not there yet; the number of pieces that were new.
 

@@ -1,0 +1,161 @@
+"""Stages of the minutes model's pipeline (`dvc.yaml`):
+
+    python -m models.minutes.stages prepare --scripts DIR… --research FOLDER --out vectors/
+    python -m models.minutes.stages train … --fold 0 --folds 3 --out fold-0.pt --raw fold-0.pkl      (once a fold)
+    python -m models.minutes.stages calibrate … --raw fold-*.pkl --out calibration.json --scores out_of_fold.pkl
+    python -m models.minutes.stages export … --network fold-*.pt --out minutes.onnx
+
+What is released is the mean of the networks of all folds. Thresholds and calibration come from meetings that the
+network which scored them has not seen. `prepare` keeps what it has encoded and goes on there; the others are short.
+"""
+
+import argparse
+import json
+import pickle
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from models.everyday_meetings import load_everyday
+from models.minutes import calibrate as judge
+from models.minutes.corpora import Annotated, everyday, research
+from models.minutes.encoder import Encoder
+from models.minutes.examples import Meeting, meeting_of, read_cues
+from models.minutes.inputs import Layout
+from models.minutes.noise import SUFFIX
+from models.minutes.scores import Calibration
+from models.minutes.vectors import VectorStore
+
+_STRIDE = 4
+
+
+def corpora(scripts: Sequence[Path], folders: Sequence[Path], apart: Sequence[str]) -> list[Annotated]:
+    """All meetings to learn from: never those of the test split, nor those named in ``apart``.
+
+    Raises:
+        OSError, ValueError: a file cannot be read or is of another form.
+    """
+    out: list[Annotated] = []
+    for folder in scripts:
+        for meeting in load_everyday(folder):
+            if meeting.split != "test" and meeting.meeting.removesuffix(SUFFIX) not in apart:
+                # Writers who knew the model's task wrote the snippets; whole meetings are another kind of text.
+                source = "everyday" if len(meeting.utterances) >= 50 else "snippet"
+                made = everyday(meeting, "heard" if meeting.meeting.endswith(SUFFIX) else source)
+                out.append(made)
+    for folder in folders:
+        source = folder.name
+        out += research(source, folder / "meetings.train.jsonl", folder / "utterances.train.jsonl.gz")
+    return out
+
+
+def _prepare(given: argparse.Namespace, meetings: Sequence[Annotated]) -> None:
+    encoder = Encoder(threads=given.threads)
+    store = VectorStore(given.out)
+    new = store.fill((line.text for m in meetings for line in m.lines), encoder)
+    told = {"pieces": len(store), "new": new, "encoder": encoder.version}
+    print(json.dumps(told), file=sys.stderr)
+
+
+def _read(
+    given: argparse.Namespace, meetings: Sequence[Annotated], stride: int
+) -> tuple[Layout, list[Meeting]]:
+    names, cues = read_cues(given.cues)
+    vectors = VectorStore(given.vectors).table()
+    return Layout(names), [meeting_of(m, vectors, cues, stride) for m in meetings]
+
+
+def _train(given: argparse.Namespace, meetings: Sequence[Annotated]) -> None:
+    import torch
+
+    from models.minutes.network import NetworkSettings
+    from models.minutes.train import TrainSettings, fit, scores
+
+    torch.set_num_threads(given.threads)
+    settings = TrainSettings(
+        epochs=given.epochs, research=given.research_windows, seed=given.seed + given.fold
+    )
+    fold = judge.folds_of(meetings, given.folds, given.seed)
+    layout, seen = _read(given, [m for m in meetings if fold[m.group] != given.fold], _STRIDE)
+    net = fit(seen, layout, NetworkSettings(), settings)
+    _, unseen = _read(given, [m for m in meetings if fold[m.group] == given.fold], 1)
+    found = {m.truth.name: scores(net, m, layout, judge.AHEAD) for m in unseen}
+    given.raw[0].write_bytes(pickle.dumps(found))
+    torch.save(net.state_dict(), given.out)
+
+
+def _calibrate(given: argparse.Namespace, meetings: Sequence[Annotated]) -> None:
+    raw: dict[str, judge.Raw] = {}
+    for path in given.raw:
+        raw |= pickle.loads(path.read_bytes())
+    calibration = judge.calibrated(meetings, raw)
+    given.out.write_text(calibration.told() + "\n")
+    told = judge.figures(meetings, raw, calibration)
+    given.figures.write_text(json.dumps(told, indent=1) + "\n")
+    kept = {
+        m.name: {
+            "ids": [line.id for line in m.lines],
+            **{ahead: judge.scores(m, raw[m.name], ahead, calibration) for ahead in judge.AHEAD},
+        }
+        for m in meetings
+        if m.name in raw
+    }
+    given.scores.write_bytes(pickle.dumps(kept))
+
+
+def _export(given: argparse.Namespace, meetings: Sequence[Annotated]) -> None:
+    import torch
+
+    from models.minutes.export import Release, example_of, export
+    from models.minutes.network import Averaged, MinutesNetwork, NetworkSettings
+
+    names, _ = read_cues(given.cues[:1])
+    layout = Layout(names)
+    networks = []
+    for path in given.network:
+        networks.append(MinutesNetwork(layout, NetworkSettings()))
+        networks[-1].load_state_dict(torch.load(path, weights_only=True))
+    net = Averaged(networks)
+    calibration = Calibration.read(given.calibration.read_text())
+    facts: Mapping[str, Any] = json.loads(given.figures.read_text())
+    sizes = {s: sum(m.source == s for m in meetings) for s in sorted({m.source for m in meetings})}
+    release = Release(layout, calibration, Encoder().version, {"meetings": sizes, "held_out": facts})
+    print(export(net.eval(), example_of(layout), release, given.out), file=sys.stderr)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Command line; each stage reads files and writes some."""
+    parser = argparse.ArgumentParser(description="stages of the minutes model's pipeline")
+    stages = parser.add_subparsers(dest="stage", required=True)
+    work = {"prepare": _prepare, "train": _train, "calibrate": _calibrate, "export": _export}
+    for name in work:
+        stage = stages.add_parser(name)
+        stage.add_argument("--scripts", type=Path, nargs="*", default=[])
+        stage.add_argument("--research", type=Path, nargs="*", default=[])
+        stage.add_argument("--apart", nargs="*", default=[])
+        stage.add_argument("--cues", type=Path, nargs="*", default=[])
+        stage.add_argument("--vectors", type=Path)
+        stage.add_argument("--out", type=Path, required=True)
+        stage.add_argument("--seed", type=int, default=0)
+        stage.add_argument("--threads", type=int, default=2)
+        stage.add_argument("--epochs", type=int, default=10)
+        stage.add_argument("--research-windows", type=int, default=1500)
+        stage.add_argument("--fold", type=int, default=0)
+        stage.add_argument("--folds", type=int, default=3)
+        stage.add_argument("--raw", type=Path, nargs="*", default=[])
+        stage.add_argument("--figures", type=Path)
+        stage.add_argument("--scores", type=Path)
+        stage.add_argument("--network", type=Path, nargs="*", default=[])
+        stage.add_argument("--calibration", type=Path)
+    given = parser.parse_args(arguments)
+    given.out.parent.mkdir(parents=True, exist_ok=True)
+    np.seterr(all="raise", under="ignore")
+    work[given.stage](given, corpora(given.scripts, given.research, given.apart))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
