@@ -1,6 +1,7 @@
 """How well clocks are found: random rooms at signal level under all faults, against the injected truth.
 
     python -m benchmarks.alignment --rooms N --seed S
+    python -m benchmarks.alignment --media --seed S
 
 Every room is played three times: with stored calibrations, with a calibration signal in the meeting
 (``flash``), and with nothing (``blind``). Errors are of the final placing (later records re-time earlier
@@ -12,24 +13,14 @@ import os
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from . import report
-from .alignment_play import PAIRS, Played, play_room
+from . import alignment_media, report
+from .alignment_play import PAIRS, Played, play_room, ranked
 from .alignment_rooms import LENGTH_S, SETTINGS
-
-
-def ranked(values: Sequence[float]) -> dict[str, float | int]:
-    """p50, p99 and maximum of absolute values in ms."""
-    if not values:
-        return {"p50_ms": 0.0, "p99_ms": 0.0, "max_ms": 0.0, "n": 0}
-    found = np.abs(np.asarray(values))
-    return {
-        "p50_ms": round(float(np.median(found)), 3), "p99_ms": round(float(np.percentile(found, 99)), 3),
-        "max_ms": round(float(found.max()), 3), "n": len(found),
-    }  # fmt: skip
 
 
 def figures(played: Sequence[Played]) -> dict[str, Any]:
@@ -91,7 +82,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--rooms", type=int, default=20, help="how many rooms (200 in the long form)")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--workers", type=int, help="processes; default: one for each core")
+    parser.add_argument("--media", action="store_true", help="rendered rooms through a broker and both flows")
+    parser.add_argument(
+        "--room", type=Path, action="append", help="a rendered room; again for more (`make rooms`)"
+    )
+    parser.add_argument(
+        "--seconds", type=float, default=alignment_media.LENGTH_S, help="how much of each room"
+    )
+    parser.add_argument("--setting", choices=SETTINGS, action="append", help="only this; again for more")
     given = parser.parse_args(arguments)
+    if given.media:
+        found = alignment_media.measure(
+            given.room or alignment_media.ROOMS, given.seed, given.seconds, given.setting or SETTINGS
+        )
+        report.print_report("alignment", given.seed, found)
+        return 0
     if given.rooms < 1:
         parser.error("--rooms must be at least 1")
     report.print_report("alignment", given.seed, measure(given.rooms, given.seed, given.workers))

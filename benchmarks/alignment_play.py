@@ -2,7 +2,7 @@
 
 import gc
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -78,6 +78,17 @@ class Played:
     packets: int
     seconds: float
     classical_ms: list[float] = field(default_factory=list)
+
+
+def ranked(values: Sequence[float]) -> dict[str, float | int]:
+    """p50, p99 and maximum of absolute values in ms."""
+    if not values:
+        return {"p50_ms": 0.0, "p99_ms": 0.0, "max_ms": 0.0, "n": 0}
+    found = np.abs(np.asarray(values))
+    return {
+        "p50_ms": round(float(np.median(found)), 3), "p99_ms": round(float(np.percentile(found, 99)), 3),
+        "max_ms": round(float(found.max()), 3), "n": len(found),
+    }  # fmt: skip
 
 
 def play_room(seed: int, length_s: float = LENGTH_S) -> list[Played]:

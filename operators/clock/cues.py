@@ -22,6 +22,8 @@ _APART_NS: Final = 300_000_000
 _LONGEST_NS: Final = 600_000_000
 _MATCH_NS: Final = 250_000_000
 _LEAST_PULSES: Final = 4
+_AGREE: Final = 0.6
+"""Share of the pulses that must agree."""
 _SLACK_NS: Final = 1_500_000
 """By how much edges may contradict each other: stamps are noisy, rolling shutters smear."""
 MOST_PULSES: Final = 32
@@ -160,22 +162,21 @@ def match_pulses(heard: PulsesHeard, seen: Sequence[Pulse], expected_ns: float) 
         seen: flashes of the camera, oldest first.
         expected_ns: camera minus microphone as far as it is known; off by less than a quarter of a second.
     """
-    low, high, used, last = -np.inf, np.inf, 0, 0
-    lows: list[float] = []
-    highs: list[float] = []
+    matched: list[tuple[int, int, int]] = []
     for began, ended in seen:
         middle = (began[0] + began[1]) / 2 - expected_ns
         chirps = [at for at in heard.at_ns if abs(at - middle) < _MATCH_NS]
         if len(chirps) != 1:
             continue
         on, off = chirps[0], chirps[0] + round(ON_S * 1e9)
-        lows += [began[0] - on, ended[0] - off]
-        highs += [began[1] - on, ended[1] - off]
-        used, last = used + 1, began[1]
-    if used < _LEAST_PULSES:
+        matched.append((max(began[0] - on, ended[0] - off), min(began[1] - on, ended[1] - off), began[1]))
+    # Where packets were lost, a flash may show too late or too long: such a one is outvoted.
+    most: list[tuple[int, int, int]] = []
+    for low, _, _ in matched:
+        agree = [m for m in matched if m[0] - _SLACK_NS <= low <= m[1] + _SLACK_NS]
+        most = agree if len(agree) > len(most) else most
+    if len(most) < max(_LEAST_PULSES, _AGREE * len(matched)):
         return None
-    low, high = max(lows), min(highs)
-    if low - high > 2 * _SLACK_NS:
-        return None
+    low, high = max(m[0] for m in most), min(m[1] for m in most)
     half = max((high - low) / 2, 0.0) + _SLACK_NS / 3
-    return CueMatch(last, (low + high) / 2, half, used)
+    return CueMatch(most[-1][2], (low + high) / 2, half, len(most))
