@@ -95,10 +95,12 @@ def _sound(installation: Installation, minutes: float, speed: float) -> dict[str
     pids = {name: flow.pid for name, flow in installation.flows.items()}
     try:
         with ResourceWatch(pids) as watch:
-            play(
+            outcome = play(
                 installation, recorder, [(room, "sound")], ("--speed", f"{speed:g}"), stagger_s=0.0,
                 timeout_s=media_s / speed + _PATIENCE_S,
             )  # fmt: skip
+            if outcome.unfinished:
+                raise InstallationError(f"the minutes were not final: {outcome.unfinished['sound']}")
     finally:
         recorder.close()
     return flatness(_together(watch, tuple(pids)), media_s) | {

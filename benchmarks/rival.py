@@ -25,6 +25,7 @@ from .report import progress
 _CLIENT: Final = Path(__file__).with_name("rival_client.py")
 _RATE_HZ: Final = 16_000
 _START_S: Final = 120.0
+_PATIENCE_S: Final = 60.0
 
 
 class RivalError(Exception):
@@ -112,16 +113,23 @@ class Rival:
             time.sleep(0.2)
 
     def play(self, sound: Path) -> list[Shown]:
-        """What it showed of one file, played in real time."""
+        """What it showed of one file, played in real time.
+
+        Raises:
+            RivalError: the client failed, or did not end.
+        """
         wav = self._log.with_suffix(".wav")
         samples, rate_hz = soundfile.read(sound, dtype="float32", always_2d=True)
         soundfile.write(
             wav, soxr.resample(samples.mean(axis=1), rate_hz, _RATE_HZ), _RATE_HZ, subtype="PCM_16"
         )
-        done = subprocess.run(
-            [str(self._python), str(_CLIENT), str(wav), f"ws://127.0.0.1:{self._port}/asr"],
-            capture_output=True, text=True, check=False,
-        )  # fmt: skip
+        try:
+            done = subprocess.run(
+                [str(self._python), str(_CLIENT), str(wav), f"ws://127.0.0.1:{self._port}/asr"],
+                capture_output=True, text=True, check=False, timeout=len(samples) / rate_hz + _PATIENCE_S,
+            )  # fmt: skip
+        except subprocess.TimeoutExpired as error:
+            raise RivalError(f"{sound.name}: no end within {error.timeout:.0f} s") from error
         if done.returncode and not done.stdout:
             said = done.stderr.strip().splitlines()
             raise RivalError(f"{sound.name}: {said[-1] if said else 'the client failed'}")
@@ -139,15 +147,23 @@ def measure_rival(
     """Figures of the rival on sound files with what is said in them.
 
     Raises:
-        RivalError: it could not be run.
+        RivalError: it could not be started. A sound that it failed on counts as lost.
     """
     rival = Rival(python, model, scratch / "rival.log")
     taken: list[float] = []
+    failed: dict[str, str] = {}
     try:
         for number, (sound, truth) in enumerate(sounds, 1):
             progress(f"latency: WhisperLiveKit, {number} of {len(sounds)}: {sound.name}")
-            taken += last_word_ms(rival.play(sound), truth)
+            try:
+                taken += last_word_ms(rival.play(sound), truth)
+            except RivalError as error:
+                progress(f"latency: {error}")
+                failed[sound.name] = str(error)
+                taken += last_word_ms([], truth)
     finally:
         rival.close()
     seen = [ms for ms in taken if ms != UNMATCHED_MS]
-    return {"last_word_ms": percentiles(seen), "utterances": len(taken), "lost": len(taken) - len(seen)}
+    return {
+        "last_word_ms": percentiles(seen), "utterances": len(taken), "lost": len(taken) - len(seen), "failed": failed,
+    }  # fmt: skip

@@ -5,12 +5,13 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from contracts.topics import MINUTES, PARTIALS, TIMELINE, Topic
+from devices.publisher import tai_now_ns
 from flows.brokers import guarded_command
 from flows.installation import ROOT, Installation, InstallationError
 from flows.latency import LatencyMeter
@@ -47,7 +48,27 @@ class Recorder:
 
     def finished(self, meetings: Sequence[str]) -> bool:
         """Whether the minutes of all these meetings are final."""
-        return self._finals.issuperset(meetings)
+        return not self.unfinished(meetings)
+
+    def unfinished(self, meetings: Sequence[str]) -> tuple[str, ...]:
+        """Those of these meetings whose minutes are not final."""
+        return tuple(meeting for meeting in meetings if meeting not in self._finals)
+
+    def how_far(self, meeting: str) -> str:
+        """How far a meeting has come that is not final, in words: what the log and the minutes show of it."""
+        name = f'"meeting_id":"{meeting}"'.encode()
+        log = [m for m in self.messages if m.topic is TIMELINE and name in m.value]
+        events = sum(m.topic is MINUTES and name in m.value for m in self.messages)
+        if not log:
+            return "nothing of it is on the log"
+        if any(b'"type":"ended"' in m.value for m in log):
+            return f"its log has ended, {events} minutes events came, no final ones"
+        silent_s = (tai_now_ns() - log[-1].seen_ns) / 1e9
+        return f"its log has not ended, {len(log)} records, the last {silent_s:.0f} s ago; {events} minutes events"
+
+    def told_shed(self) -> int:
+        """How many stretches the log says were left out because the flow did not keep up."""
+        return sum(m.topic is TIMELINE and b'"what":"shed"' in m.value for m in self.messages)
 
     def meter(self, meeting: str) -> LatencyMeter:
         """What was seen of one meeting."""
@@ -101,6 +122,17 @@ class Publication:
         self._process.wait()
 
 
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What came of meetings that were published.
+
+    ``unfinished`` are those whose minutes were not final in time, and how far they came.
+    """
+
+    max_lateness_ms: float
+    unfinished: Mapping[str, str]
+
+
 def play(
     installation: Installation,
     recorder: Recorder,
@@ -109,30 +141,32 @@ def play(
     *,
     stagger_s: float,
     timeout_s: float,
-) -> list[Publication]:
-    """Publish meetings side by side and wait until the minutes of all are final.
+) -> Outcome:
+    """Publish meetings side by side and wait until the minutes of all are final, or the time is up.
 
     Raises:
-        InstallationError: a part ended, or the minutes were not final in time.
+        InstallationError: a flow ended, or a publication failed.
     """
     running: list[Publication] = []
     try:
+        deadline = time.monotonic() + timeout_s
         for number, (path, meeting) in enumerate(publications):
             if number:
                 time.sleep(stagger_s)
             running.append(Publication(installation, path, meeting, *options))
         meetings = [meeting for _, meeting in publications]
-        deadline = time.monotonic() + timeout_s
         tick = threading.Event()
         # Every look at the children costs processor time that the measured programs may need.
-        while not (recorder.finished(meetings) and all(p.done() for p in running)):
+        while recorder.unfinished(meetings) or not all(p.done() for p in running):
             installation.check()
             for publication in running:
                 publication.done()
             if time.monotonic() > deadline:
-                raise InstallationError(f"the minutes were not final after {timeout_s:.0f} s")
+                break
             tick.wait(0.1)
+        missing = {m: recorder.how_far(m) for m in recorder.unfinished(meetings)}
+        missing |= {p.meeting: "it was not published to its end" for p in running if not p.done()}
+        return Outcome(max((p.max_lateness_ms for p in running if p.done()), default=0.0), missing)
     finally:
         for publication in running:
             publication.kill()
-    return running

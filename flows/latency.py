@@ -69,6 +69,8 @@ class LatencySamples:
     changed: int = 0
     """Those of them that were changed or withdrawn later."""
     lost: int = 0
+    lost_ids: list[str] = field(default_factory=list)
+    """Which, as meeting and utterance."""
     words: int = 0
     """Shown words that somebody really said at that time."""
     words_right: int = 0
@@ -91,6 +93,7 @@ class LatencySamples:
             "hop_ms": percentiles(self.hop),
             "provisional_changed": round(self.changed / self.provisional, 3) if self.provisional else 0.0,
             "lost": self.lost,
+            "lost_ids": list(self.lost_ids),
             "words_right_speaker": round(self.words_right / self.words, 4) if self.words else 0.0,
         }
 
@@ -189,6 +192,7 @@ class LatencyMeter:
             match = _best(utterance, final, start)
             if match is None:
                 out.lost += 1
+                out.lost_ids.append(f"{self.meeting_id}/{utterance.id}")
                 out.final_text.append(UNMATCHED_MS)
                 out.first_partial.append(UNMATCHED_MS)
                 out.first_shown.append(UNMATCHED_MS)
