@@ -50,6 +50,23 @@ def _evidence(quotes: tuple[Any, ...], by_id: dict[str, Spoken]) -> list[dict[st
     return out
 
 
+def entry_of(item: DraftItem, by_id: dict[str, Spoken], origin: str) -> dict[str, Any]:
+    """An item as it stands in minutes.json, with the reasons and whether it was taken back."""
+    entry: dict[str, Any] = {
+        "id": item.id,
+        "text": item.text,
+        "confidence": item.confidence,
+        "origin": origin,
+        "verdict": "pass",
+        "evidence": _evidence(item.evidence, by_id),
+        "reasons": list(item.reasons),
+        "withdrawn": item.withdrawn,
+    }
+    if item.kind == "action_item":
+        entry |= {"owner": item.owner, "due": item.due and item.due.isoformat(), "due_text": item.due_text}
+    return entry
+
+
 def minutes_of(script: dict[str, Any]) -> dict[str, Any]:
     """Minutes of one script: ``utterances``, ``attendees``, ``date`` and so on in, minutes.json shape out."""
     spoken, context = spoken_of(script), context_of(script)
@@ -67,22 +84,7 @@ def minutes_of(script: dict[str, Any]) -> dict[str, Any]:
     for name in _LISTS.values():
         minutes[name] = []
     for item in items:
-        entry: dict[str, Any] = {
-            "id": item.id,
-            "text": item.text,
-            "confidence": item.confidence,
-            "origin": "rules",
-            "verdict": "pass",
-            "evidence": _evidence(item.evidence, by_id),
-            "reasons": list(item.reasons),
-        }
-        if item.kind == "action_item":
-            entry |= {
-                "owner": item.owner,
-                "due": item.due and item.due.isoformat(),
-                "due_text": item.due_text,
-            }
-        minutes[_LISTS[item.kind]].append(entry)
+        minutes[_LISTS[item.kind]].append(entry_of(item, by_id, engine.origin))
     return minutes
 
 

@@ -18,11 +18,12 @@ class AppraisalUnusable(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """Weights of one family of items. ``threshold`` is the probability from which an item is published."""
+    """Weights of one family of items, and the probabilities from which one is published, in short and long meetings."""
 
     weights: tuple[float, ...]
     bias: float
     threshold: float
+    threshold_long: float
 
     def probability(self, figures: Sequence[float]) -> float:
         """Probability that an item with these figures is one, as calibrated on held-out meetings."""
@@ -46,7 +47,10 @@ class Appraisal:
             figures = tuple(map(str, told["figures"]))
             families = {
                 name: Judgement(
-                    tuple(map(float, part["weights"])), float(part["bias"]), float(part["threshold"])
+                    tuple(map(float, part["weights"])),
+                    float(part["bias"]),
+                    float(part["threshold"]),
+                    float(part["threshold_long"]),
                 )
                 for name, part in told["families"].items()
             }
@@ -55,7 +59,7 @@ class Appraisal:
             raise AppraisalUnusable(f"{path}: cannot be read ({error.strerror})") from error
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise AppraisalUnusable(f"{path}: holds no weights of items") from error
-        numbers = [x for j in families.values() for x in (*j.weights, j.bias, j.threshold)]
+        numbers = [x for j in families.values() for x in (*j.weights, j.bias, j.threshold, j.threshold_long)]
         sizes = {len(j.weights) for j in families.values()}
         if set(families) != set(FAMILIES) or sizes != {len(figures)} or not np.isfinite(numbers).all():
             raise AppraisalUnusable(f"{path}: holds weights of other figures than it names")
@@ -65,7 +69,7 @@ class Appraisal:
         """As `read` takes it."""
         families = {
             name: {
-                "threshold": round(j.threshold, 5), "bias": round(j.bias, 5),
+                "threshold": round(j.threshold, 5), "threshold_long": round(j.threshold_long, 5), "bias": round(j.bias, 5),
                 "weights": [round(w, 5) for w in j.weights],
             }
             for name, j in self.families.items()

@@ -15,12 +15,22 @@ LONG_MEETING: Final = 250
 
 _PLAIN: Final = (
     "by_rules", "by_model", "support", "support_high", "likely", "likely_main", "likely_second", "likely_sum",
-    "other", "answer", "withdrawn", "undone", "summary", "joins", "judged_many",
+    "other", "answer", "withdrawn", "undone", "summary", "joins", "judged_many", "mass",
     *(f"claim_{kind}" for kind in _CLAIMS), "claim_outside", "owner_agrees", "owner_nobody", "due", "due_date",
     "accepted", "agreed", "offer", "request", "propose", "waits", "said_again", "leads", "asked", "evidence",
     "stems", "words", "vague", "question_mark", "guarded",
 )  # fmt: skip
-_WHEN_LONG: Final = ("likely", "likely_sum", "support", "by_rules", "due", "leads", "claim_self", "summary")
+_WHEN_LONG: Final = (
+    "likely",
+    "likely_sum",
+    "support",
+    "by_rules",
+    "due",
+    "leads",
+    "claim_self",
+    "summary",
+    "mass",
+)
 
 FIGURES: Final = (*_PLAIN, "long", "place", "near_end", *(f"long_{name}" for name in _WHEN_LONG))
 """Names of the figures, in order."""
@@ -76,6 +86,7 @@ def _plain(draft: Draft) -> tuple[float, ...]:
             _logit(max((j.summary for j in told.values()), default=0.0)),
             main.joins if main is not None else 0.0,
             min(6, len(mine)) / 6,
+            min(2.0, sum(likely for _, likely in draft.around)),
             *(draft.claim.kind == kind for kind in _CLAIMS),
             draft.claim.outside,
             claimed is not None and claimed == likeliest,

@@ -7,7 +7,7 @@ that an item changes at most at these places. Text, owners and dates come from t
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import ClassVar, Final
 
@@ -15,26 +15,31 @@ from contracts.minutes import Origin
 from models.minutes.appraisal import Appraisal
 from models.minutes.inputs import FINAL, SETTLED
 from models.minutes.scores import UtteranceScores
-from operators.understand.appraise import figures_of
+from operators.understand.appraise import LONG_MEETING, figures_of
 from operators.understand.conceive import conceived
 from operators.understand.cues import Reading, cues_of
 from operators.understand.engine import RuleEngine
 from operators.understand.hear import Heard
 from operators.understand.merge import restate
 from operators.understand.scorer import Scorer, heard_by, judged
-from operators.understand.state import Draft, Memory, State, Telling, piece
+from operators.understand.state import Draft, Hint, Memory, State, Telling, piece
 from operators.understand.types import DraftItem, Family, Spoken
 
 FAMILIES: Final[tuple[Family, ...]] = ("action", "decision", "question")
 _LOOKS: Final = (0, SETTLED, FINAL)
 """How many utterances later the model is asked again about one."""
+_AROUND: Final = 12
+"""Utterances before and after one that may be part of the same talk, where they are within ``_AROUND_NS``."""
+_AROUND_NS: Final = 60_000_000_000
+_AROUND_KEPT: Final = 8
+_HINT: Final = 0.02
 
 
 @dataclass(frozen=True, slots=True)
 class HybridSettings:
     """From what score on the model starts an item, joins an utterance to one, or takes one back."""
 
-    birth: tuple[float, float, float] = (0.12, 0.10, 0.25)
+    birth: tuple[float, float, float] = (0.06, 0.06, 0.2)
     """Action, decision, question."""
     join: float = 0.5
     withdraw: float = 0.5
@@ -70,17 +75,19 @@ class HybridEngine(RuleEngine):
         newest = state.count - 1
         for later in _LOOKS:
             if later < len(scores):
-                state = self._looked(state, scores, newest - later, heard, last=later == FINAL)
+                state = self._looked(state, scores, newest - later, heard, later)
         return state
 
     def _looked(
-        self, state: State, scores: Sequence[UtteranceScores], index: int, newest: Heard, *, last: bool
+        self, state: State, scores: Sequence[UtteranceScores], index: int, newest: Heard, later: int
     ) -> State:
+        last = later == FINAL
         said = scores[len(scores) - (state.count - index)]
         drafts = [self._noted(d, index, said) for d in state.drafts[-self.settings.live_items :]]
         kept = list(state.drafts[: -self.settings.live_items]) if len(state.drafts) > len(drafts) else []
         heard = self._heard_at(state, index, newest)
         if heard is not None and not last:
+            state = self._hinted(drafts, state, heard, said) if later else state
             self._take_back(drafts, said, index)
             for family, least in zip(FAMILIES, self.hybrid.birth, strict=True):
                 if getattr(said, family) >= least:
@@ -90,6 +97,21 @@ class HybridEngine(RuleEngine):
             drafts=(*kept, *drafts),
             block=tuple(_weighed(t, said) if t.index == index else t for t in state.block),
         )
+
+    @staticmethod
+    def _hinted(drafts: list[Draft], state: State, heard: Heard, said: UtteranceScores) -> State:
+        """Remember what may be part of an item, and let items around it know."""
+        memory, index = state.memory or Memory(), heard.index
+        kept = tuple(h for h in memory.hints if index - h.piece.index <= _AROUND)
+        start = heard.spoken.start_ns
+        fresh = Hint(piece(heard, 0.5), start, said.action, said.decision) if heard.clauses else None
+        if fresh is not None and max(said.action, said.decision) >= _HINT:
+            kept = (*kept, fresh)
+        for place, draft in enumerate(drafts):
+            back = index - draft.first_index
+            if draft.family != "question" and 0 <= back <= _AROUND:
+                drafts[place] = _among(draft, kept if back == 0 else kept[-1:], start, index)
+        return replace(state, memory=replace(memory, hints=kept))
 
     @staticmethod
     def _heard_at(state: State, index: int, newest: Heard) -> Heard | None:
@@ -175,16 +197,78 @@ class HybridEngine(RuleEngine):
         """Items in the order in which they were first spoken of, taken-back ones marked."""
         if self.appraisal is None or state.memory is None:
             return super().items(state)
-        out: list[DraftItem] = []
-        for draft in state.drafts:
-            if draft.mode == "refused":
-                continue
+        sure: dict[str, float] = {}
+        long = state.count > LONG_MEETING
+        for draft in _candidates(state):
             judgement = self.appraisal.families[draft.family]
-            sure = judgement.probability(figures_of(draft, state))
-            if sure >= judgement.threshold:
-                item = self._known_item(draft, state)
-                out.append(replace(item, confidence=round(min(0.97, max(0.05, sure)), 3)))
-        return tuple(out)
+            likely = judgement.probability(figures_of(draft, state))
+            if likely >= (judgement.threshold_long if long else judgement.threshold):
+                sure[draft.id] = likely
+        made = [pair for pair in self.in_the_making(state) if pair[0].id in sure]
+        return tuple(
+            replace(item, confidence=round(min(0.97, max(0.05, sure[draft.id])), 3))
+            for draft, item in (apart(made, sure) if long else made)
+        )
+
+    def in_the_making(self, state: State) -> tuple[tuple[Draft, DraftItem], ...]:
+        """All that ``items`` would judge, however unsure; in a long meeting with the talk around as evidence."""
+        long = state.count > LONG_MEETING
+        return tuple(
+            (draft, self._gathered(draft, state) if long else self._known_item(draft, state))
+            for draft in _candidates(state)
+        )
+
+    def _gathered(self, draft: Draft, state: State) -> DraftItem:
+        """The item with what belongs to the same talk as evidence, as far as there is room."""
+        item = self._known_item(draft, state)
+        least = 0.2 * max((j.of(draft.family) for _, j in draft.judged), default=1.0)
+        known = {p.quote.utterance_id for p in draft.evidence}
+        more = tuple(
+            replace(p, weight=min(0.4, likely))
+            for p, likely in draft.around
+            if likely >= least and p.quote.utterance_id not in known
+        )
+        return replace(item, evidence=self._evidence((*draft.evidence, *more))) if more else item
+
+
+def apart(
+    made: Sequence[tuple[Draft, DraftItem]], sure: Mapping[str, float]
+) -> list[tuple[Draft, DraftItem]]:
+    """Items without those that rest on what a surer one of their kind has as evidence: one talk, one item."""
+    used: dict[Family, set[str]] = {family: set() for family in FAMILIES}
+    kept: set[str] = set()
+    for draft, item in sorted(made, key=lambda pair: (-sure[pair[0].id], pair[0].id)):
+        mine = used[draft.family]
+        if _main_utterance(draft) in mine:
+            continue
+        kept.add(draft.id)
+        mine.update(q.utterance_id for q in item.evidence)
+    return [pair for pair in made if pair[0].id in kept]
+
+
+def _main_utterance(draft: Draft) -> str:
+    return max(draft.evidence, key=lambda p: (p.weight, p.index)).quote.utterance_id
+
+
+def _among(draft: Draft, hints: Sequence[Hint], now_ns: int, index: int) -> Draft:
+    """The draft with utterances around it that the model takes for part of an item of its kind."""
+    near = [
+        (h.piece, h.of(draft.family))
+        for h in hints
+        if h.of(draft.family) >= _HINT
+        and abs(h.piece.index - draft.first_index) <= _AROUND
+        and (index == draft.first_index or abs(now_ns - h.start_ns) <= _AROUND_NS)
+        and all(p.quote.utterance_id != h.piece.quote.utterance_id for p, _ in draft.around)
+        and h.piece.index != draft.first_index
+    ]
+    if not near:
+        return draft
+    best = sorted((*draft.around, *near), key=lambda pair: (-pair[1], pair[0].index))
+    return replace(draft, around=tuple(best[:_AROUND_KEPT]))
+
+
+def _candidates(state: State) -> tuple[Draft, ...]:
+    return tuple(d for d in state.drafts if d.mode != "refused")
 
 
 def _stands_on(draft: Draft, index: int) -> bool:

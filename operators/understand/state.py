@@ -95,6 +95,8 @@ class Draft:
     """Utterances that it rests on, by number, and what the model says of each."""
     undone: float = 0.0
     """The surest sign by the model that it was taken back."""
+    around: tuple[tuple[Piece, float], ...] = ()
+    """What the model takes for part of the same talk, with the probability; the surest few."""
 
     def grown(self, support: float, reason: str, piece: Piece | None = None, **changes: object) -> Draft:
         """The same item with one more thing that speaks for (or against) it."""
@@ -110,11 +112,26 @@ class Draft:
 
 
 @dataclass(frozen=True, slots=True)
+class Hint:
+    """An utterance of late that may be part of an item that is spoken of around it."""
+
+    piece: Piece
+    start_ns: int
+    action: float
+    decision: float
+
+    def of(self, family: Family) -> float:
+        """Probability that it is part of an item of that family."""
+        return {"action": self.action, "decision": self.decision, "question": 0.0}[family]
+
+
+@dataclass(frozen=True, slots=True)
 class Memory:
     """What the model remembers of a meeting, and a digest of all that it was told, in order."""
 
     context: Context = field(default_factory=Context)
     digest: bytes = b""
+    hints: tuple[Hint, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

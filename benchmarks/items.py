@@ -1,0 +1,324 @@
+"""Fits what judges items by rules and model together, and says by cross-validation how good the items are.
+
+    python -m benchmarks.items --scores out_of_fold.pkl --scripts DIR… --research FOLDER --model NAME --out items.json
+
+``--scores`` holds scores of meetings that the network which made them has not seen
+(`models.minutes.stages calibrate --scores`). Weights and thresholds of a meeting's items come from meetings of other
+groups. Prints one JSON line: precision, recall and F1 by source and section; with ``--ablate`` also without rules,
+without model and without its pointers.
+"""
+
+import argparse
+import collections
+import pickle
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+
+from models.minutes.appraisal import Appraisal, Judgement
+from models.minutes.inputs import Told, Window
+from models.minutes.scores import UtteranceScores
+from models.verifier.research import read_research
+from operators.understand.appraise import FIGURES, LONG_MEETING, figures_of
+from operators.understand.cues import Figures
+from operators.understand.hybrid import HybridEngine, apart
+from operators.understand.state import Draft
+from operators.understand.types import DraftItem, Family, Spoken
+
+from .item_fit import fitted, probabilities
+from .item_scores import EVERYDAY, RESEARCH, Counts, Limits, edges_of, f1, report_of, score_minutes
+from .minutes import entry_of
+from .report import print_report, progress
+from .scripts import Script, context_of, everyday_scripts, research_scripts, spoken_of
+
+SECTION_OF: Final[Mapping[Family, str]] = {
+    "action": "action_items", "decision": "decisions", "question": "open_questions",
+}  # fmt: skip
+_NOTHING: Final = np.zeros((1, 0), np.float16)
+_GRID: Final = tuple(round(0.04 + 0.02 * step, 2) for step in range(34))
+Table = Mapping[str, Mapping[Any, Any]]
+
+
+class TableScorer:
+    """Scores that were made beforehand: of utterances by meeting, and by how many later ones were known."""
+
+    name = "table"
+
+    def __init__(self, table: Table, change: str = "") -> None:
+        self._table = table
+        self._change = change
+        self._now: dict[str, Mapping[int, UtteranceScores]] = {}
+
+    def begin(self, meeting: str) -> None:
+        """Answer for this meeting from now on."""
+        mine = self._table[meeting]
+        looks = [look for look in mine if isinstance(look, int)]
+        self._now = {
+            name: {look: self._changed(mine[look][row]) for look in looks}
+            for row, name in enumerate(mine["ids"])
+        }
+
+    def _changed(self, said: UtteranceScores) -> UtteranceScores:
+        if self._change == "no pointers":
+            return replace(said, joins=0.0, joins_to=(), owner=())
+        return said
+
+    def told(self, spoken: Spoken, cues: Figures) -> Told:
+        """The utterance's id in the place of its speaker; nothing else is asked for."""
+        del cues
+        return Told(spoken.id, 0, _NOTHING, ())
+
+    def scores(self, window: Window, digest: bytes) -> Sequence[UtteranceScores]:
+        """See `Scorer`."""
+        del digest
+        newest = len(window.utterances) - 1
+        return [self._at(told.speaker, newest - place) for place, told in enumerate(window.utterances)]
+
+    def _at(self, name: str, later: int) -> UtteranceScores:
+        looks = self._now.get(name)
+        return UtteranceScores() if looks is None else looks[max(look for look in looks if look <= later)]
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """An item in the making with its figures, its entry in the minutes, and whether the truth has it."""
+
+    family: Family
+    figures: tuple[float, ...]
+    draft: Draft
+    item: DraftItem
+    entry: dict[str, Any]
+    holds: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """All candidates of one meeting."""
+
+    script: Script
+    limits: Limits
+    group: str
+    long: bool
+    candidates: tuple[Candidate, ...]
+
+
+def candidates_of(script: Script, engine: HybridEngine, limits: Limits) -> tuple[Candidate, ...]:
+    """What the engine would judge at the end of a meeting, each beside the truth."""
+    spoken = spoken_of(script)
+    by_id = {s.id: s for s in spoken}
+    state = engine.start(context_of(script))
+    for said in spoken:
+        state = engine.step(state, said)
+    state = engine.finish(state)
+    out = []
+    for draft, item in engine.in_the_making(state):
+        entry = entry_of(item, by_id, "model")
+        found = edges_of([entry], SECTION_OF[draft.family], script, limits)
+        out.append(Candidate(draft.family, figures_of(draft, state), draft, item, entry, bool(found[0])))
+    return tuple(out)
+
+
+def read_all(
+    scripts: Sequence[Path], research: Sequence[Path], table: Table
+) -> list[tuple[Script, Limits, str]]:
+    """Scripts that there are scores of, how they are scored, and the group that stays together."""
+    out: list[tuple[Script, Limits, str]] = []
+    for script in everyday_scripts(scripts):
+        if script["meeting"] in table and script.get("split") != "test":
+            out.append((script, EVERYDAY, script["meeting"]))
+    for folder in research:
+        for meetings in sorted(folder.glob("meetings.*.jsonl")):
+            said = folder / f"utterances.{meetings.name.split('.')[1]}.jsonl.gz"
+            people = {s["meeting"]: s["attendees"] for s in research_scripts(meetings, said)}
+            for script in read_research(meetings, said):
+                if script["meeting"] in table:
+                    told = script | {"attendees": people[script["meeting"]], "date": None}
+                    out.append((told, RESEARCH, script["meeting"][:-1]))
+    return out
+
+
+def judge(made: Sequence[Judged], folds: int, strength: float) -> tuple[list[dict[str, float]], Appraisal]:
+    """Held-out probability of every candidate (by id of its entry), and the weights fitted on all."""
+    groups = sorted({m.group for m in made})
+    fold = {group: (number * 7919) % len(groups) % folds for number, group in enumerate(groups)}
+    found: list[dict[str, float]] = [{} for _ in made]
+    families: dict[str, Judgement] = {}
+    for family in SECTION_OF:
+        rows = [(place, c) for place, m in enumerate(made) for c in m.candidates if c.family == family]
+        figures = np.array([c.figures for _, c in rows]).reshape(-1, len(FIGURES))
+        holds = np.array([c.holds for _, c in rows], np.float64)
+        held_in = np.array([fold[made[place].group] for place, _ in rows])
+        for number in range(folds):
+            seen = held_in != number
+            weights = fitted(figures[seen], holds[seen], strength)
+            for (place, c), p in zip(
+                [r for r, kept in zip(rows, seen, strict=True) if not kept],
+                probabilities(weights, figures[~seen]),
+                strict=True,
+            ):
+                found[place][c.item.id] = float(p)
+        weights = fitted(figures, holds, strength)
+        families[family] = Judgement(tuple(map(float, weights[:-1])), float(weights[-1]), 0.5, 0.5)
+    return found, Appraisal(FIGURES, "", families)
+
+
+def counts_at(
+    made: Sequence[Judged], found: Sequence[Mapping[str, float]], least: Mapping[str, tuple[float, float]]
+) -> Counts:
+    """Counts over meetings where items from these probabilities on (short, long meetings) are published."""
+    counts: Counts = collections.Counter()
+    for meeting, sure in zip(made, found, strict=True):
+        minutes: dict[str, list[dict[str, Any]]] = {section: [] for section in SECTION_OF.values()}
+        chosen = [
+            (c.draft, c.item) for c in meeting.candidates if sure[c.item.id] >= least[c.family][meeting.long]
+        ]
+        kept = {item.id for _, item in (apart(chosen, sure) if meeting.long else chosen)}
+        for c in meeting.candidates:
+            if c.item.id in kept and not c.item.withdrawn:
+                minutes[SECTION_OF[c.family]].append(c.entry)
+        counts += score_minutes(meeting.script, minutes, meeting.limits)
+    return counts
+
+
+def best_thresholds(
+    made: Sequence[Judged], found: Sequence[Mapping[str, float]]
+) -> dict[str, tuple[float, float]]:
+    """The probabilities with the best F1 for each family, in short and in long meetings."""
+    out: dict[str, tuple[float, float]] = {}
+    for family, section in SECTION_OF.items():
+        best = []
+        for long in (False, True):
+            mine = [(m, f) for m, f in zip(made, found, strict=True) if m.long == long]
+            chosen = (0.0, 0.5)
+            for least in _GRID if mine else ():
+                only: dict[str, tuple[float, float]] = {
+                    name: (least, least) if name == family else (2.0, 2.0) for name in SECTION_OF
+                }
+                counts = counts_at([m for m, _ in mine], [f for _, f in mine], only)
+                value = f1(*(counts[section, name] for name in ("hit", "predicted", "gold")))
+                chosen = max(chosen, (value, least))
+            best.append(chosen[1])
+        out[family] = (best[0], best[1])
+    return out
+
+
+def reports(
+    made: Sequence[Judged], found: Sequence[Mapping[str, float]], least: Mapping[str, tuple[float, float]]
+) -> dict[str, Any]:
+    """Figures for short everyday meetings and for research meetings apart."""
+    out = {}
+    for name, limits in (("everyday", EVERYDAY), ("research", RESEARCH)):
+        mine = [place for place, m in enumerate(made) if m.limits is limits and not _snippet(m)]
+        if mine:
+            out[name] = report_of(counts_at([made[i] for i in mine], [found[i] for i in mine], least))
+    return out
+
+
+def _snippet(meeting: Judged) -> bool:
+    """Pieces of meetings teach, but a score on them says nothing of whole ones."""
+    return meeting.limits is EVERYDAY and len(meeting.script["utterances"]) < 50
+
+
+def made_of(inputs: Sequence[tuple[Script, Limits, str]], table: Table, change: str = "") -> list[Judged]:
+    """All candidates of all meetings."""
+    scorer = TableScorer(table, change)
+    engine = HybridEngine(scorer=scorer)
+    out = []
+    for number, (script, limits, group) in enumerate(inputs, 1):
+        scorer.begin(script["meeting"])
+        long = len(script["utterances"]) > LONG_MEETING
+        out.append(Judged(script, limits, group, long, candidates_of(script, engine, limits)))
+        if number % 20 == 0:
+            progress(f"{number}/{len(inputs)} meetings")
+    return out
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Command line; 0 when done, 2 when the input is not there."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--scores", type=Path, nargs="+", required=True)
+    parser.add_argument("--scripts", type=Path, nargs="*", default=[])
+    parser.add_argument("--research", type=Path, nargs="*", default=[])
+    parser.add_argument(
+        "--model", default="", help="version of the network that the items are to be judged by"
+    )
+    parser.add_argument("--out", type=Path)
+    parser.add_argument("--folds", type=int, default=5)
+    parser.add_argument("--strength", type=float, default=3.0, help="how much large weights are held back")
+    parser.add_argument("--ablate", action="store_true")
+    parser.add_argument("--seed", type=int, default=0, help="nothing here is random")
+    given = parser.parse_args(arguments)
+    begun = time.perf_counter()
+    table: dict[str, Any] = {}
+    for path in given.scores:
+        table |= pickle.loads(path.read_bytes())
+    inputs = read_all(given.scripts, given.research, table)
+    if not inputs:
+        print("items: no meetings that there are scores of", file=sys.stderr)
+        return 2
+    made = made_of(inputs, table)
+    found, appraisal = judge(made, given.folds, given.strength)
+    least = best_thresholds(made, found)
+    families = {
+        name: replace(j, threshold=least[name][0], threshold_long=least[name][1])
+        for name, j in appraisal.families.items()
+    }
+    if given.out is not None:
+        replace(appraisal, model=given.model, families=families).write(given.out)
+    told: dict[str, Any] = {"meetings": len(made), "thresholds": least, **reports(made, found, least)}
+    if given.ablate:
+        told["ablations"] = _ablations(made, inputs, table, given.folds, given.strength)
+    print_report("items", given.seed, told | {"seconds": round(time.perf_counter() - begun, 1)})
+    return 0
+
+
+def _ablations(
+    made: Sequence[Judged],
+    inputs: Sequence[tuple[Script, Limits, str]],
+    table: Table,
+    folds: int,
+    strength: float,
+) -> dict[str, Any]:
+    """Figures with parts left out, each judged and thresholded anew."""
+    model = [i for i, name in enumerate(FIGURES) if _of_model(name)]
+    rules = [
+        i
+        for i, name in enumerate(FIGURES)
+        if not _of_model(name) and name not in ("long", "place", "near_end")
+    ]
+    variants = {
+        "no rules": [_without(m, rules) for m in made],
+        "no model": [_without(m, model, rules_only=True) for m in made],
+        "no pointers": made_of(inputs, table, "no pointers"),
+    }
+    out: dict[str, Any] = {}
+    for name, changed in variants.items():
+        found, _ = judge(changed, folds, strength)
+        out[name] = reports(changed, found, best_thresholds(changed, found))
+    return out
+
+
+def _of_model(name: str) -> bool:
+    stem = name.removeprefix("long_")
+    return stem.startswith(("likely", "owner_")) or stem in (
+        "by_model", "other", "answer", "withdrawn", "undone", "summary", "joins", "judged_many", "mass",
+    )  # fmt: skip
+
+
+def _without(meeting: Judged, columns: Sequence[int], *, rules_only: bool = False) -> Judged:
+    """The meeting with some figures at zero; ``rules_only`` also without what the model started."""
+    gone, started = set(columns), FIGURES.index("by_model")
+    kept = [c for c in meeting.candidates if not (rules_only and c.figures[started])]
+    changed = tuple(
+        replace(c, figures=tuple(0.0 if i in gone else f for i, f in enumerate(c.figures))) for c in kept
+    )
+    return replace(meeting, candidates=changed)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
