@@ -236,6 +236,9 @@ class Publisher:
 
     def send_control(self, message: AnyControl) -> None:
         """Queue one control message; ``publish`` and ``flush`` deliver it."""
+        if len(self._producer) == 0:
+            # Nothing waited until now: the broker's silence begins here.
+            self._counts.last_answer_ns = time.monotonic_ns()
         key = compacted_key(message.meeting_id, message.type, message.subject)
         event_id = f"{key.decode()}/{time.time_ns()}"
         self._produce(
