@@ -22,6 +22,10 @@ _FEW_LEVEL_NS: Final = 400 * _MS
 """The same where fewer packets came before: all of them may have queued."""
 _MOST_MISSING: Final = 100_000
 """A gap of more packets than this says nothing: the counter was set."""
+_BACK_COSTS: Final = 50
+_BACK_MOST: Final = 200
+"""A clock that runs back again and again is counted on like one that stands still: more than about once in
+``_BACK_COSTS`` packets, and its jumps are no longer told one by one."""
 _SOUND_LIMIT_NS: Final = 15 * _MS
 _PICTURE_LIMIT_NS: Final = 20 * _MS
 _UNSTEADY_LIMIT_NS: Final = 60 * _MS
@@ -75,6 +79,8 @@ class StreamCourse:
     last_end_ns: int = 0
     last_leaves_ns: int = 0
     repeats: int = 0
+    back: int = 0
+    """Grows each time that the stamps run back and shrinks with each packet."""
     periods: deque[float] = field(default_factory=lambda: deque(maxlen=15))
     suspicion: _Suspicion | None = None
     least: deque[tuple[int, int]] = field(default_factory=lambda: deque(maxlen=8))
@@ -108,13 +114,16 @@ class StreamCourse:
                 leaves_ns += self.last_leaves_ns
             still = still or (self.repeats > 0 and leaves_ns < -_MS)
         self.last_leaves_ns = leaves_ns
+        self.back = max(0, self.back - 1)
         if anew:
             # Nothing says how long the publisher was away; what arrives will show whether its clock was set.
             self.repeats, self.frozen = 0, False
             self._suspect(raw_ns, x, 0, arrival_ns, uncounted=True)
         elif still or step_ns <= 0 or (self.sound and leaves_ns < -_SOUND_LIMIT_NS):
             # Time that stands still or runs back against the count needs no second witness.
-            jumps.append(self._jumped(raw_ns, leaves_ns, x - leaves_ns, frozen=still))
+            self.back = min(self.back + (0 if still else _BACK_COSTS), 2 * _BACK_MOST)
+            wild = self.back > _BACK_MOST
+            jumps.append(self._jumped(raw_ns, leaves_ns, x - leaves_ns, frozen=still or wild))
             x -= leaves_ns
             self.last_leaves_ns = 0
             if self.suspicion is not None:
@@ -123,7 +132,7 @@ class StreamCourse:
                 self.repeats += 1
             else:
                 self.repeats, self.frozen = 0, False
-            self.frozen = self.repeats >= 3
+            self.frozen = self.repeats >= 3 or wild
         else:
             thawed = self.repeats >= 3 and not self.sound
             self.repeats, self.frozen = 0, False

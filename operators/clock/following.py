@@ -172,7 +172,9 @@ def text_of(finding: Finding) -> str:
             way = "forward" if finding.error_ms > 0 else "back"
             return f"The clock of {device} was set {way} by {seconds:.3f} s; its times are corrected."
         case "frozen":
-            return f"The clock of {device} stood still; its times go on by the count of its packets."
+            return (
+                f"The clock of {device} stood still or ran back; its times go on by the count of its packets."
+            )
         case "epoch":
             return f"The clock of {device} is {seconds:.0f} s {late}: TAI and UTC are confused; its times are corrected."
         case "agrees":
