@@ -15,7 +15,7 @@ from contracts.pulse_train import ON_S, PULSES_S
 from contracts.timeline import ClockRecord, MarkRecord
 from devices.calibration_signal import LENGTH_S, page, pulse_times_s, signal_samples
 from devices.inputs import open_inputs
-from devices.stored_calibrations import CalibrationProblem
+from devices.stored_calibrations import SCHEMA, CalibrationProblem
 from flows.calibrate import Outcome, measure
 from flows.calibrate_command import calibrations_of, outcome_lines
 from flows.calibrate_media import TAI_UTC_NS, Taken
@@ -265,6 +265,37 @@ def test_a_folder_is_calibrated_from_the_command_line_and_then_rests_on_it(
         assert capsys.readouterr().err.strip().splitlines() == [line]
     assert run("calibrate") == 0
     assert "Calibrating a room takes a minute" in capsys.readouterr().out
+
+
+def test_calibrations_that_do_not_fit_are_marked_in_the_minutes_and_the_meeting_goes_on(
+    tmp_path: Path,
+) -> None:
+    room, folder = tmp_path / "room", tmp_path / "room" / "calibration"
+    folder.mkdir(parents=True)
+    line = {"start_s": 1.0, "end_s": 3.0, "speaker": "Anna", "text": "We decided to open on Saturday."}
+    for device in ("old", "new", "fine"):
+        (room / f"{device}.jsonl").write_text(json.dumps(line | {"speaker": device.title()}) + "\n")
+    (room / "room.json").write_text(json.dumps({"start_time": "2026-03-10T09:00:00Z"}))
+    one = {"schema": SCHEMA, "offset_ns": 5 * MS, "uncertainty_ns": MS}
+    for name, said in {
+        "old": one | {"device": "old", "measured": "2024-03-10"},
+        "new": one | {"device": "new", "measured": "2027-01-02"},
+        "gone": one | {"device": "gone"},
+        "fine": one | {"device": "somebody"},
+    }.items():
+        (folder / f"{name}.json").write_text(json.dumps(said))
+    (folder / "broken.json").write_text('{"schema": ')
+    assert run("run", str(room), "--out", str(tmp_path / "out")) == 0
+    minutes = json.loads((tmp_path / "out" / "minutes.json").read_text())
+    assert minutes["decisions"]
+    for mark in (
+        "The calibration of old is 730 days old",
+        "The calibration of new is newer than the meeting",
+        "gone, which is not in this meeting",
+        "it is of another device, somebody",
+        "it is broken, no JSON",
+    ):
+        assert sum(mark in notice for notice in minutes["notices"]) == 1, (mark, minutes["notices"])
 
 
 def run(*arguments: str) -> int | str | None:
