@@ -21,6 +21,7 @@ from operators.understand.cues import Reading
 from operators.understand.follow import follow
 from operators.understand.hear import Heard, hear
 from operators.understand.merge import correct, go_on, restate, supersede
+from operators.understand.senses import sense
 from operators.understand.state import TOLD_BLOCK, Claim, Draft, Piece, State, Telling
 from operators.understand.types import (
     Attendee,
@@ -148,6 +149,7 @@ class RuleEngine:
                 live.append(fresh)
             else:
                 restated = True
+        sense(heard, live, state)
         reading = Reading(
             heard, state, born, accepted, taken, moved, restated,
             sum(c for c in change if c > 0), -sum(c for c in change if c < 0),

@@ -82,7 +82,8 @@ class Senses:
 class SensePiece:
     """What an item rests on besides speech, beside the utterance at which it was seen.
 
-    ``quote`` is the line of the slide, or a gesture in words; ``who`` made it (speaker label).
+    ``quote`` is the line of the slide, or a gesture in words; ``who`` made it (speaker label); ``count`` is how many
+    people made it.
     """
 
     kind: Literal["slide", "picture"]
@@ -95,3 +96,4 @@ class SensePiece:
     error_ms: float
     sampling_ms: float
     boundary_ms: float
+    count: int = 1
