@@ -132,8 +132,9 @@ def read_all(
         if script["meeting"] in table and script.get("split") != "test":
             out.append((script, EVERYDAY, script["meeting"]))
     for folder in research:
-        for meetings in sorted(folder.glob("meetings.*.jsonl")):
-            said = folder / f"utterances.{meetings.name.split('.')[1]}.jsonl.gz"
+        for split in ("dev", "train"):
+            meetings = folder / f"meetings.{split}.jsonl"
+            said = folder / f"utterances.{split}.jsonl.gz"
             people = {s["meeting"]: s["attendees"] for s in research_scripts(meetings, said)}
             for script in read_research(meetings, said):
                 if script["meeting"] in table:

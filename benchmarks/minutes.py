@@ -1,7 +1,10 @@
-"""Annotated meetings through the rule engine, as files that the scorers read.
+"""Annotated meetings through the engines that find items, as files that scorers read, and scored.
 
 ``--meetings F --utterances F --predictions-out F`` for research meetings (AMI form, JSON Lines),
-``--scripts DIR --minutes-dir DIR`` for everyday scripts. Prints one JSON line with counts and speed.
+``--scripts DIR --minutes-dir DIR`` for everyday scripts. ``--engine both`` compares rules alone with rules and model;
+files are then those of the model. ``--stage`` says what is written and scored: ``provisional`` each item as it was
+when it first stood in the minutes, ``settled`` as it was two utterances later, ``final`` when the meeting was over.
+Prints one JSON line with counts and speed, and with precision, recall and F1 where scripts hold their truth.
 """
 
 from __future__ import annotations
@@ -11,14 +14,24 @@ import collections
 import json
 import sys
 import time
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
+from flows.minutes_model import load_model
+from models.minutes.appraisal import AppraisalUnusable
+from models.minutes.session import MinutesModelUnusable
 from operators.compose import summary
-from operators.understand.engine import DraftItem, MeetingContext, RuleEngine, Spoken, SummarySentence
+from operators.settings import Settings
+from operators.understand.engine import RuleEngine
+from operators.understand.hybrid import HybridEngine
+from operators.understand.types import DraftItem, Spoken
 
+from .item_scores import Counts, report_of, score_minutes
 from .report import print_report
-from .scripts import ROLES, context_of, everyday_scripts, research_scripts, spoken_of
+from .scripts import ROLES, Script, context_of, everyday_scripts, research_scripts, spoken_of
+
+_SETTLED: Final = 2
 
 _LISTS = {
     "decision": "decisions",
@@ -67,19 +80,23 @@ def entry_of(item: DraftItem, by_id: dict[str, Spoken], origin: str) -> dict[str
     return entry
 
 
-def minutes_of(script: dict[str, Any]) -> dict[str, Any]:
+def minutes_of(script: Script, engine: RuleEngine | None = None, stage: str = "final") -> dict[str, Any]:
     """Minutes of one script: ``utterances``, ``attendees``, ``date`` and so on in, minutes.json shape out."""
+    engine = engine or RuleEngine()
     spoken, context = spoken_of(script), context_of(script)
-    engine = RuleEngine()
     state = engine.start(context)
+    stood = _Stood(0 if stage == "provisional" else _SETTLED)
     for utterance in spoken:
         state = engine.step(state, utterance)
+        if stage != "final":
+            stood.see(engine.items(state))
     state = engine.finish(state)
-    items = tuple(i for i in engine.items(state) if not i.withdrawn)
+    found = engine.items(state) if stage == "final" else stood.items()
+    items = tuple(i for i in found if not i.withdrawn)
     by_id = {s.id: s for s in spoken}
     minutes: dict[str, Any] = {"schema": "minuted.minutes/1", "meeting_id": script["meeting"]}
     minutes["summary"] = [
-        {"text": s.text, "evidence": _evidence(s.evidence, by_id)} for s in _summary(state, context, items)
+        {"text": s.text, "evidence": _evidence(s.evidence, by_id)} for s in summary(state, context, items)
     ]
     for name in _LISTS.values():
         minutes[name] = []
@@ -88,10 +105,26 @@ def minutes_of(script: dict[str, Any]) -> dict[str, Any]:
     return minutes
 
 
-def _summary(
-    state: Any, context: MeetingContext, items: tuple[DraftItem, ...]
-) -> tuple[SummarySentence, ...]:
-    return summary(state, context, items)
+class _Stood:
+    """Items as they stood so many utterances after they first did, where they still stood then."""
+
+    def __init__(self, later: int) -> None:
+        self._later = later
+        self._first: dict[str, int] = {}
+        self._kept: dict[str, DraftItem] = {}
+        self._count = 0
+
+    def see(self, items: Iterable[DraftItem]) -> None:
+        for item in items:
+            if (
+                not item.withdrawn
+                and self._count - self._first.setdefault(item.id, self._count) == self._later
+            ):
+                self._kept[item.id] = item
+        self._count += 1
+
+    def items(self) -> tuple[DraftItem, ...]:
+        return tuple(self._kept.values())
 
 
 def _prediction(minutes: dict[str, Any]) -> dict[str, Any]:
@@ -117,7 +150,45 @@ def _prediction(minutes: dict[str, Any]) -> dict[str, Any]:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Command line; 0 when done, 2 when the input is not there."""
+    """Command line; 0 when done, 2 when the input is not there or the model cannot be used."""
+    given = _arguments(arguments)
+    research = bool(given.meetings and given.utterances and given.predictions_out)
+    if not research and not (given.scripts and given.minutes_dir):
+        print(
+            "minutes: give --meetings, --utterances and --predictions-out, or --scripts and --minutes-dir",
+            file=sys.stderr,
+        )
+        return 2
+    scripts = (
+        research_scripts(given.meetings, given.utterances) if research else everyday_scripts([given.scripts])
+    )
+    if given.only:
+        scripts = [s for s in scripts if s["meeting"] in given.only.split(",")]
+    engines: dict[str, RuleEngine] = {}
+    if given.engine in ("rules", "both"):
+        engines["rules"] = RuleEngine()
+    if given.engine in ("model", "both"):
+        try:
+            scorer, appraisal = load_model(Settings(model=given.model))
+        except (MinutesModelUnusable, AppraisalUnusable) as error:
+            print(f"minutes: {error}", file=sys.stderr)
+            return 2
+        engines["model"] = HybridEngine(scorer=scorer, appraisal=appraisal)
+    told: dict[str, Any] = {}
+    for name, engine in engines.items():
+        written, told[name] = _run(scripts, engine, given.stage)
+    for minutes in [] if research else written:
+        folder = given.minutes_dir / minutes["meeting_id"]
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / "minutes.json").write_text(json.dumps(minutes, indent=1), encoding="utf-8")
+    if research:
+        given.predictions_out.write_text("".join(json.dumps(_prediction(m)) + "\n" for m in written))
+    figures = told | {"stage": given.stage} if len(told) > 1 else next(iter(told.values()))
+    print_report("minutes", given.seed, figures)
+    return 0
+
+
+def _arguments(arguments: list[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     parser.add_argument("--meetings", type=Path)
     parser.add_argument("--utterances", type=Path)
@@ -125,45 +196,37 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--scripts", type=Path)
     parser.add_argument("--minutes-dir", type=Path)
     parser.add_argument("--only", help="comma-separated meeting ids")
+    parser.add_argument("--engine", choices=("rules", "model", "both"), default="rules")
+    parser.add_argument("--model", default="released", help="as MINUTED_MODEL")
+    parser.add_argument("--stage", choices=("provisional", "settled", "final"), default="final")
     parser.add_argument(
         "--seed", type=int, default=0, help="nothing here is random; kept for every benchmark"
     )
-    args = parser.parse_args(arguments)
-    research = bool(args.meetings and args.utterances and args.predictions_out)
-    if not research and not (args.scripts and args.minutes_dir):
-        print(
-            "minutes: give --meetings, --utterances and --predictions-out, or --scripts and --minutes-dir",
-            file=sys.stderr,
-        )
-        return 2
-    scripts = (
-        research_scripts(args.meetings, args.utterances) if research else everyday_scripts([args.scripts])
-    )
-    if args.only:
-        scripts = [s for s in scripts if s["meeting"] in args.only.split(",")]
+    return parser.parse_args(arguments)
+
+
+def _run(
+    scripts: list[Script], engine: RuleEngine, stage: str
+) -> tuple[list[dict[str, Any]], dict[str, Any]]:
+    """Minutes of all scripts, and counts, speed and scores."""
     begun = time.perf_counter()
     counts: collections.Counter[str] = collections.Counter()
-    lines: list[str] = []
+    scores: Counts = collections.Counter()
+    written = []
     for number, script in enumerate(scripts, 1):
-        minutes = minutes_of(script)
+        minutes = minutes_of(script, engine, stage)
         counts["meetings"] += 1
         counts["utterances"] += len(script["utterances"])
         for name in _LISTS.values():
             counts[name] += len(minutes[name])
-        if research:
-            lines.append(json.dumps(_prediction(minutes)))
-        else:
-            folder = args.minutes_dir / script["meeting"]
-            folder.mkdir(parents=True, exist_ok=True)
-            (folder / "minutes.json").write_text(json.dumps(minutes, indent=1), encoding="utf-8")
+        if "truth" in script:
+            scores += score_minutes(script, minutes)
+        written.append(minutes)
         print(f"\r{number}/{len(scripts)} meetings", end="", file=sys.stderr)
     print(file=sys.stderr)
     seconds = time.perf_counter() - begun
-    if research:
-        args.predictions_out.write_text("\n".join(lines) + "\n", encoding="utf-8")
-    rate = counts["utterances"] / seconds if seconds else 0.0
-    print_report("minutes", args.seed, {**counts, "utterances_per_s": round(rate, 1)})
-    return 0
+    told: dict[str, Any] = {**counts, "utterances_per_s": round(counts["utterances"] / max(1e-9, seconds), 1)}
+    return written, told | ({"scores": report_of(scores)} if scores else {})
 
 
 if __name__ == "__main__":

@@ -226,6 +226,10 @@ def summary(state: State, context: MeetingContext, items: Sequence[DraftItem]) -
         best = max(said, key=lambda t: (_about(topic, t), t.weight, -t.index), default=None)
         if best is not None and _about(topic, best) * 2 >= len(topic):
             add(clean(best.text, 26), (best.quote,))
+    if state.memory is not None:
+        most = max(_SHORT_SUMMARY, state.count // _TURNS_A_SENTENCE)
+        for telling in _most_telling([t for t in said if t.quote.utterance_id not in shown], out, most):
+            add(clean(telling.text, 26), (telling.quote,))
     frequency: dict[str, int] = {}
     for telling in said:
         for stem_ in telling.stems:
@@ -242,6 +246,29 @@ def summary(state: State, context: MeetingContext, items: Sequence[DraftItem]) -
         add(clean(said[0].text, 26), (said[0].quote,))
     place = {t.quote.utterance_id: t.index for t in said}
     return tuple(sorted(out, key=lambda s: place.get(s.evidence[0].utterance_id, -1)) if not settled else out)
+
+
+_SHORT_SUMMARY = 2
+_TURNS_A_SENTENCE = 25
+"""A sentence of the summary for so many turns, besides decisions and tasks."""
+
+
+def _most_telling(said: Sequence[Telling], out: Sequence[SummarySentence], most: int) -> tuple[Telling, ...]:
+    """What the model finds worth telling, the best first; words that were told already count less."""
+    covered = set().union(*(stems(s.text.lower()) for s in out)) if out else set()
+    left = [t for t in said if t.weight >= _WORTH and len(t.stems) >= 3]
+    chosen: list[Telling] = []
+    while left and len(chosen) < most:
+        best = max(left, key=lambda t: (t.weight * len(t.stems - covered) / len(t.stems), -t.index))
+        left.remove(best)
+        if len(best.stems - covered) >= 2:
+            chosen.append(best)
+            covered |= best.stems
+    return tuple(chosen)
+
+
+_WORTH = 0.8
+"""Weight, four times the probability, from which the model finds an utterance worth telling."""
 
 
 def _task_sentence(item: DraftItem) -> str:

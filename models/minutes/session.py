@@ -4,13 +4,13 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, overload
 
 import numpy as np
 
 from models.minutes.encoder import TOKENIZER, Encoder, EncoderUnusable, Vectors
 from models.minutes.inputs import Layout, Told, Window, feeds
-from models.minutes.scores import HEADS, Calibration, Outputs, UtteranceScores, scores_of
+from models.minutes.scores import HEADS, Calibration, Outputs, UtteranceScores, scores_of, scores_of_line
 
 RELEASED: Final = Path(__file__).with_name("minutes.onnx")
 _OUTPUTS: Final = ("heads", "owner", "joins", "due")
@@ -79,9 +79,12 @@ class MinutesModel:
         """Vectors of an utterance's pieces; bounded, however long it is."""
         return self._encoder.encode(text)
 
-    def scores(self, window: Window) -> list[UtteranceScores]:
+    def scores(self, window: Window) -> Sequence[UtteranceScores]:
         """Scores of all utterances of a window, oldest first."""
-        return self.scores_together([window])[0]
+        if not window.utterances:
+            return ()
+        found = self._session.run(list(_OUTPUTS), feeds([window], self.layout))
+        return _Scored(Outputs(*found), window, self._calibration)
 
     def scores_together(self, windows: Sequence[Window]) -> list[list[UtteranceScores]]:
         """Scores of several windows in one run: the last digits may differ from those of single runs."""
@@ -94,6 +97,35 @@ class MinutesModel:
         """Run once, so that the first utterance of a meeting does not wait for memory to be set up."""
         told = Told("", 2, self.vectors("Good morning."), (0.0,) * len(self.layout.cues))
         self.scores(Window((told,)))
+
+
+class _Scored(Sequence[UtteranceScores]):
+    """Scores of one window. Of twenty utterances three are looked at: each is worked out when it is asked for."""
+
+    def __init__(self, outputs: Outputs, window: Window, calibration: Calibration) -> None:
+        self._outputs, self._window, self._calibration = outputs, window, calibration
+        self._pieces = np.cumsum([0, *(len(told.text) for told in window.utterances)])
+        self._found: dict[int, UtteranceScores] = {}
+
+    def __len__(self) -> int:
+        return len(self._window.utterances)
+
+    @overload
+    def __getitem__(self, place: int) -> UtteranceScores: ...
+
+    @overload
+    def __getitem__(self, place: slice) -> Sequence[UtteranceScores]: ...
+
+    def __getitem__(self, place: int | slice) -> UtteranceScores | Sequence[UtteranceScores]:
+        if isinstance(place, slice):
+            return [self[at] for at in range(*place.indices(len(self)))]
+        at = range(len(self))[place]
+        if at not in self._found:
+            found = self._outputs
+            due = found.due[self._pieces[at] : self._pieces[at + 1]].reshape(-1)
+            line = Outputs(found.heads[at], found.owner[at], found.joins[at], due)
+            self._found[at] = scores_of_line(line, self._window, at, self._calibration)
+        return self._found[at]
 
 
 def _described(path: Path, told: dict[str, str], cues: tuple[str, ...]) -> tuple[Layout, Calibration]:

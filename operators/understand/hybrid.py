@@ -7,12 +7,12 @@ that an item changes at most at these places. Text, owners and dates come from t
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import ClassVar, Final
 
 from contracts.minutes import Origin
-from models.minutes.appraisal import Appraisal
+from models.minutes.appraisal import Appraisal, Judgement
 from models.minutes.inputs import FINAL, SETTLED
 from models.minutes.scores import UtteranceScores
 from operators.understand.appraise import LONG_MEETING, figures_of
@@ -29,10 +29,10 @@ FAMILIES: Final[tuple[Family, ...]] = ("action", "decision", "question")
 _LOOKS: Final = (0, SETTLED, FINAL)
 """How many utterances later the model is asked again about one."""
 _AROUND: Final = 12
-"""Utterances before and after one that may be part of the same talk, where they are within ``_AROUND_NS``."""
-_AROUND_NS: Final = 60_000_000_000
+"""Utterances before and after one that may be part of the same talk."""
 _AROUND_KEPT: Final = 8
 _HINT: Final = 0.02
+_FOUND_KEPT: Final = 4096
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +58,10 @@ class HybridEngine(RuleEngine):
     scorer: Scorer | None = None
     appraisal: Appraisal | None = None
     hybrid: HybridSettings = field(default_factory=HybridSettings)
+    _found: dict[int, tuple[Draft, bool, float]] = field(
+        default_factory=dict, init=False, repr=False, compare=False
+    )
+    """Probabilities found lately, by the identity of their drafts. Changes no result."""
 
     origin: ClassVar[Origin] = "model"
 
@@ -103,14 +107,13 @@ class HybridEngine(RuleEngine):
         """Remember what may be part of an item, and let items around it know."""
         memory, index = state.memory or Memory(), heard.index
         kept = tuple(h for h in memory.hints if index - h.piece.index <= _AROUND)
-        start = heard.spoken.start_ns
-        fresh = Hint(piece(heard, 0.5), start, said.action, said.decision) if heard.clauses else None
+        fresh = Hint(piece(heard, 0.5), said.action, said.decision) if heard.clauses else None
         if fresh is not None and max(said.action, said.decision) >= _HINT:
             kept = (*kept, fresh)
         for place, draft in enumerate(drafts):
             back = index - draft.first_index
             if draft.family != "question" and 0 <= back <= _AROUND:
-                drafts[place] = _among(draft, kept if back == 0 else kept[-1:], start, index)
+                drafts[place] = _among(draft, kept if back == 0 else kept[-1:])
         return replace(state, memory=replace(memory, hints=kept))
 
     @staticmethod
@@ -198,13 +201,15 @@ class HybridEngine(RuleEngine):
         if self.appraisal is None or state.memory is None:
             return super().items(state)
         sure: dict[str, float] = {}
+        drafts: list[Draft] = []
         long = state.count > LONG_MEETING
         for draft in _candidates(state):
             judgement = self.appraisal.families[draft.family]
-            likely = judgement.probability(figures_of(draft, state))
+            likely = self._likely(judgement, draft, state)
             if likely >= (judgement.threshold_long if long else judgement.threshold):
                 sure[draft.id] = likely
-        made = [pair for pair in self.in_the_making(state) if pair[0].id in sure]
+                drafts.append(draft)
+        made = self._made_of(drafts, state)
         return tuple(
             replace(item, confidence=round(min(0.97, max(0.05, sure[draft.id])), 3))
             for draft, item in (apart(made, sure) if long else made)
@@ -212,11 +217,32 @@ class HybridEngine(RuleEngine):
 
     def in_the_making(self, state: State) -> tuple[tuple[Draft, DraftItem], ...]:
         """All that ``items`` would judge, however unsure; in a long meeting with the talk around as evidence."""
+        return self._made_of(_candidates(state), state)
+
+    def _made_of(self, drafts: Sequence[Draft], state: State) -> tuple[tuple[Draft, DraftItem], ...]:
         long = state.count > LONG_MEETING
         return tuple(
             (draft, self._gathered(draft, state) if long else self._known_item(draft, state))
-            for draft in _candidates(state)
+            for draft in drafts
         )
+
+    def _likely(self, judgement: Judgement, draft: Draft, state: State) -> float:
+        """Probability of a draft; kept as long as the draft stays, for while a meeting lasts only that counts."""
+        if state.finished:
+            return judgement.probability(figures_of(draft, state))
+        long = state.count > LONG_MEETING
+        known = self._found.get(id(draft))
+        if known is None or known[0] is not draft or known[1] != long:
+            if len(self._found) >= _FOUND_KEPT:
+                self._found.clear()
+            likely = judgement.probability(figures_of(draft, state))
+            known = self._found[id(draft)] = (draft, long, likely)
+        return known[2]
+
+    def forget_made(self) -> None:
+        """See `RuleEngine.forget_made`."""
+        super().forget_made()
+        self._found.clear()
 
     def _gathered(self, draft: Draft, state: State) -> DraftItem:
         """The item with what belongs to the same talk as evidence, as far as there is room."""
@@ -232,9 +258,10 @@ class HybridEngine(RuleEngine):
 
 
 def apart(
-    made: Sequence[tuple[Draft, DraftItem]], sure: Mapping[str, float]
+    made: Iterable[tuple[Draft, DraftItem]], sure: Mapping[str, float]
 ) -> list[tuple[Draft, DraftItem]]:
     """Items without those that rest on what a surer one of their kind has as evidence: one talk, one item."""
+    made = tuple(made)
     used: dict[Family, set[str]] = {family: set() for family in FAMILIES}
     kept: set[str] = set()
     for draft, item in sorted(made, key=lambda pair: (-sure[pair[0].id], pair[0].id)):
@@ -250,14 +277,13 @@ def _main_utterance(draft: Draft) -> str:
     return max(draft.evidence, key=lambda p: (p.weight, p.index)).quote.utterance_id
 
 
-def _among(draft: Draft, hints: Sequence[Hint], now_ns: int, index: int) -> Draft:
+def _among(draft: Draft, hints: Sequence[Hint]) -> Draft:
     """The draft with utterances around it that the model takes for part of an item of its kind."""
     near = [
         (h.piece, h.of(draft.family))
         for h in hints
         if h.of(draft.family) >= _HINT
         and abs(h.piece.index - draft.first_index) <= _AROUND
-        and (index == draft.first_index or abs(now_ns - h.start_ns) <= _AROUND_NS)
         and all(p.quote.utterance_id != h.piece.quote.utterance_id for p, _ in draft.around)
         and h.piece.index != draft.first_index
     ]

@@ -23,7 +23,7 @@ class ModelScorer:
     def __init__(self, model: MinutesModel) -> None:
         self._model = model
         self.name = model.name
-        self._kept: OrderedDict[bytes, list[UtteranceScores]] = OrderedDict()
+        self._kept: OrderedDict[bytes, Sequence[UtteranceScores]] = OrderedDict()
 
     def told(self, spoken: Spoken, cues: Figures) -> Told:
         """See `Scorer`."""

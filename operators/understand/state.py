@@ -116,7 +116,6 @@ class Hint:
     """An utterance of late that may be part of an item that is spoken of around it."""
 
     piece: Piece
-    start_ns: int
     action: float
     decision: float
 
