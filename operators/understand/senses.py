@@ -16,7 +16,7 @@ from models.minutes.senses import Present, Vector, sense_vector
 from operators.compose import sentence, statement_tokens, task_tokens
 from operators.language.text import stems
 from operators.language.words import words_in
-from operators.understand.birth import said_due
+from operators.understand.birth import said_due, worded
 from operators.understand.hear import Heard, HeardClause
 from operators.understand.screen import (
     POINTING,
@@ -74,8 +74,7 @@ _NO_WORDS: Final = words_in("hm hmm mm mhm um uh oh ah eh well er huh")
 
 def sense(heard: Heard, drafts: list[Draft], state: State) -> None:
     """Change ``drafts`` in place by what was sensed around an utterance that they know already."""
-    if heard.clauses:
-        _answered(heard, drafts)
+    _answered(heard, drafts)
     senses = heard.spoken.senses
     if senses is None or not heard.clauses:
         return
@@ -139,7 +138,7 @@ def _answered(heard: Heard, drafts: list[Draft]) -> None:
         if heard.spoken.speaker == draft.speaker:
             continue
         said = frozenset().union(*(c.clause.stems for c in heard.clauses))
-        first = heard.clauses[0].clause.norm
+        first = heard.clauses[0].clause.norm if heard.clauses else ""
         if heard.signals() & _ANSWERS or _ANSWERED.match(first) or len(said & draft.stems) >= 2:
             drafts[place] = replace(draft, mode="answered")
         elif all(t.low.strip(".…") in _NO_WORDS for c in heard.clauses[:1] for t in c.clause.tokens) or (
@@ -153,8 +152,11 @@ def _answered(heard: Heard, drafts: list[Draft]) -> None:
 
 def _pointed(heard: Heard, drafts: list[Draft], state: State) -> None:
     """Words that stand for what is on the screen."""
-    norms = [" ".join(c.clause.norm for c in heard.clauses)]
-    norms += [" ".join(c.clause.norm for c in h.clauses) for h in reversed(state.recent[-5:])]
+    # Names are marks to the rules: what stands on a slide is found by the words themselves.
+    norms = [
+        " ".join((*(c.clause.norm for c in h.clauses), h.spoken.text.lower()))
+        for h in (heard, *reversed(state.recent[-5:]))
+    ]
     if THAT_DATE.search(norms[0]) is not None and not any(c.dues for c in heard.clauses):
         _dated(heard, norms, drafts, state)
     if THAT_NAME.search(norms[0]) is not None:
@@ -233,7 +235,7 @@ def _lined(heard: Heard, norms: Sequence[str], drafts: list[Draft]) -> None:
 
 def _as_said(spoken: Spoken, words: str) -> str:
     """The same words as they stand in the utterance."""
-    pattern = r"\W+".join(re.escape(word) for word in words.split())
+    pattern = r"\W+".join(re.escape(word) for word in words.split()).replace(r"\W+is", r"(?:\W+is|['’]s)")
     found = re.search(pattern, spoken.text, re.IGNORECASE)
     return found.group() if found is not None else words
 
@@ -277,6 +279,9 @@ def _carried(
     seen = _hands_piece(heard, hands)
     motion = _motion(heard, call, state)
     about = frozenset() if motion is None else motion[1].clause.stems
+    for draft in [d for d in drafts if d.first_index == heard.index and d.stems <= call.clause.stems]:
+        if draft.family != "decision" or not _after_call(call):
+            drafts.remove(draft)  # a call for votes is no item itself
     for place in range(len(drafts) - 1, -1, -1):
         draft = drafts[place]
         near = heard.index - draft.last_index <= _MOTION_REACH
@@ -322,23 +327,32 @@ def _outvoted(heard: Heard, hands: Sequence[Gesture], drafts: list[Draft]) -> No
 
 def _motion(heard: Heard, call: HeardClause, state: State) -> tuple[Heard, HeardClause] | None:
     """What is voted on: a motion put into words, else what the call names, else what was said before it."""
-    here = [c for c in heard.clauses if c is not call]
-    for clause in reversed(here):
-        if _MOTION.search(clause.clause.norm) and _says(clause):
-            return heard, clause
-    spoken_of = "motion" in call.clause.norm or not _after_call(call)
-    best = max(here, key=_says, default=None)
-    moved = [
-        (h, c) for h in reversed(state.recent[-_MOTION_REACH:]) for c in h.clauses
-        if _MOTION.search(c.clause.norm) and len(c.clause.stems) >= 3
-    ]  # fmt: skip
-    if spoken_of and moved:
+    put = _put(heard)
+    if put is not None and put is not call:
+        return heard, put
+    named = bool(_after_call(call)) and "motion" not in call.clause.norm
+    moved = [(h, c) for h in reversed(state.recent[-_MOTION_REACH:]) if (c := _put(h)) is not None]
+    if moved and not named:
         return moved[0]
-    if _after_call(call) and "motion" not in call.clause.norm:
+    if named:
         return heard, call
-    if best is not None and _says(best):
-        return heard, best
-    return moved[0] if moved else None
+    best = max((c for c in heard.clauses if c is not call), key=_says, default=None)
+    return (heard, best) if best is not None and _says(best) else None
+
+
+def _put(heard: Heard) -> HeardClause | None:
+    """The clause in which an utterance puts a motion into words."""
+    for place, clause in enumerate(heard.clauses):
+        opened = _MOTION.search(clause.clause.norm)
+        if opened is None:
+            continue
+        rest = stems(clause.clause.norm[opened.end() :])
+        after = heard.clauses[place + 1] if place + 1 < len(heard.clauses) else None
+        if len(rest) >= 2:
+            return clause
+        if after is not None and len(after.clause.stems) >= 2:
+            return after
+    return None
 
 
 def _says(clause: HeardClause) -> int:
@@ -425,17 +439,16 @@ def _asked_of(heard: Heard, state: State) -> Draft | None:
             continue
         start = clause.clause.norm.find("you") + 4
         rest = re.sub(r"^(?:will|can|could|would|to) ", "", clause.clause.norm[start:])
-        tokens = task_tokens(
-            clause.clause, (len(clause.clause.norm) - len(rest), len(clause.clause.norm)), clause.dues
-        )
-        text = sentence(tokens)
-        if not text:
+        place, whole = heard.clauses.index(clause), len(clause.clause.norm)
+        tokens = task_tokens(clause.clause, (whole - len(rest), whole), clause.dues)
+        text, known, _ = worded(tokens, heard, place, state, clause.clause.tokens[:first])
+        if not text or not known:
             continue
-        due = said_due(heard, heard.clauses.index(clause))
+        due = said_due(heard, place)
         return Draft(
             f"action:{heard.spoken.id}:n", "action", text, 0.3, heard.spoken.speaker,
             Claim("you", heard.called if len(heard.called) == 1 else ()), due,
-            (piece_of(heard.spoken, heard.index, 3.0),), clause.clause.stems, heard.index, heard.index,
+            (piece_of(heard.spoken, heard.index, 3.0),), known, heard.index, heard.index,
             ("asked directly",), "request", heard.called,
         )  # fmt: skip
     return None
