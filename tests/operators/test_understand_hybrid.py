@@ -1,0 +1,172 @@
+"""Rules and a minutes model together: items that neither finds alone, and what changes them."""
+
+import pickle
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from models.minutes.appraisal import Appraisal, Judgement
+from models.minutes.inputs import Told, Window
+from models.minutes.scores import UtteranceScores
+from operators.understand.appraise import FIGURES
+from operators.understand.cues import Figures
+from operators.understand.engine import RuleEngine
+from operators.understand.hybrid import HybridEngine
+from operators.understand.state import State
+from operators.understand.types import Attendee, DraftItem, MeetingContext, Spoken
+
+_CONTEXT = MeetingContext(attendees=(Attendee("Mira", "Mira"), Attendee("Tom", "Tom")))
+_LIKELY = FIGURES.index("likely")
+_PLAIN = Judgement(tuple(float(i == _LIKELY) * 4 for i in range(len(FIGURES))), 0.0, 0.5, 0.5)
+_BY_SCORE = Appraisal(FIGURES, "table", dict.fromkeys(("action", "decision", "question"), _PLAIN))
+"""An item's probability is that of its surest utterance."""
+
+Scores = Mapping[str, UtteranceScores]
+
+
+class Says:
+    """Scores by text; ``later`` are those once two more utterances are known."""
+
+    name = "table"
+
+    def __init__(self, at_once: Scores, later: Scores | None = None) -> None:
+        self._at_once = at_once
+        self._later = later if later is not None else at_once
+        self.windows: list[tuple[str, ...]] = []
+
+    def told(self, spoken: Spoken, cues: Figures) -> Told:
+        assert len(cues) > 40
+        return Told(spoken.text, 1, np.zeros((1, 768), np.float16), cues)
+
+    def scores(self, window: Window, digest: bytes) -> Sequence[UtteranceScores]:
+        assert len(digest) == 16
+        self.windows.append(tuple(told.speaker for told in window.utterances))
+        newest = len(window.utterances) - 1
+        return [
+            (self._later if newest - place >= 2 else self._at_once).get(told.speaker, UtteranceScores())
+            for place, told in enumerate(window.utterances)
+        ]
+
+
+def _said(*lines: tuple[str, str]) -> list[Spoken]:
+    step = 5_000_000_000
+    return [
+        Spoken(f"u{n}", n * step, n * step + 3_000_000_000, who, text) for n, (who, text) in enumerate(lines)
+    ]
+
+
+def _read(engine: RuleEngine, spoken: Sequence[Spoken]) -> State:
+    state = engine.start(_CONTEXT)
+    for one in spoken:
+        state = engine.step(state, one)
+    return state
+
+
+def _standing(engine: RuleEngine, state: State, kind: str) -> list[DraftItem]:
+    return [i for i in engine.items(state) if i.kind == kind and not i.withdrawn]
+
+
+_UNUSUAL = "The newsletter is with me, out on Thursday."
+_TALK = (
+    ("Mira", "It rained on Sunday."),
+    ("Tom", _UNUSUAL),
+    ("Mira", "The hall was cold."),
+    ("Tom", "Somebody left a window open."),
+    ("Mira", "It was like that last year."),
+)
+
+
+def test_the_model_starts_an_item_in_the_words_that_were_said() -> None:
+    spoken = _said(*_TALK)
+    assert not _standing(RuleEngine(), RuleEngine().finish(_read(RuleEngine(), spoken)), "action_item")
+    sure = UtteranceScores(action=0.9, owner=(("Tom", 0.9),))
+    engine = HybridEngine(scorer=Says({_UNUSUAL: sure}), appraisal=_BY_SCORE)
+    (item,) = _standing(engine, engine.finish(_read(engine, spoken)), "action_item")
+    assert [q.utterance_id for q in item.evidence] == ["u1"]
+    said = _UNUSUAL.lower()
+    assert all(word.strip(",.").lower() in said for word in item.text.split())
+    assert (item.owner, item.due_text) == ("Tom", "on Thursday")
+    assert item.confidence > 0.5
+    assert engine.origin == "model"
+
+
+def test_what_is_said_afterwards_takes_an_unsure_item_out_again() -> None:
+    spoken = _said(*_TALK)
+    sure, unsure = UtteranceScores(action=0.9), UtteranceScores(action=0.1)
+    engine = HybridEngine(scorer=Says({_UNUSUAL: sure}, {_UNUSUAL: unsure}), appraisal=_BY_SCORE)
+    assert len(_standing(engine, _read(engine, spoken[:2]), "action_item")) == 1
+    assert len(_standing(engine, _read(engine, spoken[:3]), "action_item")) == 1
+    assert _standing(engine, _read(engine, spoken[:4]), "action_item") == []
+
+
+def test_utterances_that_belong_together_are_one_item() -> None:
+    spoken = _said(*_TALK, ("Tom", "The newsletter also gets the photographs."))
+    more = spoken[5].text
+    first = UtteranceScores(action=0.9)
+    alone, joined = UtteranceScores(action=0.9), UtteranceScores(action=0.9, joins=0.8, joins_to=((4, 0.8),))
+    for second, count in ((alone, 2), (joined, 1)):
+        engine = HybridEngine(scorer=Says({_UNUSUAL: first, more: second}), appraisal=_BY_SCORE)
+        items = _standing(engine, _read(engine, [*spoken[:5], replace(spoken[5], text=more)]), "action_item")
+        assert len(items) == count or (count == 2 and "said again" in items[0].reasons)
+    assert [q.utterance_id for q in items[0].evidence] == ["u1", "u5"]
+
+
+def test_what_the_model_takes_for_taken_back_is_no_longer_published() -> None:
+    spoken = _said(*_TALK[:3], ("Tom", "On second thoughts I have no time this month."))
+    scores = {
+        _UNUSUAL: UtteranceScores(action=0.9),
+        spoken[3].text: UtteranceScores(withdrawn=0.9, joins=0.9, joins_to=((2, 0.9),)),
+    }
+    engine = HybridEngine(scorer=Says(scores), appraisal=_BY_SCORE)
+    assert len(_standing(engine, _read(engine, spoken[:3]), "action_item")) == 1
+    assert _standing(engine, _read(engine, spoken), "action_item") == []
+
+
+def test_a_repeated_commitment_is_no_less_sure() -> None:
+    again = "The newsletter is with me."
+    spoken = _said(*_TALK, ("Tom", again))
+    scores = {_UNUSUAL: UtteranceScores(action=0.8), again: UtteranceScores(action=0.3)}
+    engine = HybridEngine(scorer=Says(scores), appraisal=_BY_SCORE)
+    (before,) = _standing(engine, _read(engine, spoken[:5]), "action_item")
+    (after,) = _standing(engine, _read(engine, spoken), "action_item")
+    assert after.confidence >= before.confidence
+
+
+def test_a_state_that_was_stored_goes_on_the_same_way() -> None:
+    spoken = _said(*_TALK, ("Mira", "I'll order the heater tomorrow."), ("Tom", "Thanks."))
+    scores = {_UNUSUAL: UtteranceScores(action=0.9), spoken[5].text: UtteranceScores(action=0.7)}
+    engine = HybridEngine(scorer=Says(scores), appraisal=_BY_SCORE)
+    whole = engine.finish(_read(engine, spoken))
+    for cut in range(len(spoken)):
+        state = pickle.loads(pickle.dumps(_read(engine, spoken[:cut])))
+        other = HybridEngine(scorer=Says(scores), appraisal=_BY_SCORE)
+        for one in spoken[cut:]:
+            state = other.step(state, one)
+        state = other.finish(state)
+        assert other.items(state) == engine.items(whole)
+        assert state.memory is not None and whole.memory is not None
+        assert state.memory.digest == whole.memory.digest
+
+
+def test_without_a_model_it_is_the_rule_engine() -> None:
+    spoken = _said(*_TALK, ("Mira", "I'll order the heater tomorrow."), ("Tom", "Thanks."))
+    rules, engine = RuleEngine(), HybridEngine()
+    assert engine.items(engine.finish(_read(engine, spoken))) == rules.items(
+        rules.finish(_read(rules, spoken))
+    )
+
+
+def test_a_long_meeting_keeps_little() -> None:
+    lines = [
+        ("Mira" if n % 2 else "Tom", f"Number {n} of the shelf goes to the east wing.") for n in range(700)
+    ]
+    scores = {text: UtteranceScores(action=0.04, decision=0.04) for _, text in lines}
+    scorer = Says(scores)
+    engine = HybridEngine(scorer=scorer, appraisal=_BY_SCORE)
+    state = _read(engine, _said(*lines))
+    assert len(state.drafts) < 200
+    assert state.memory is not None
+    assert len(state.memory.hints) <= 13
+    assert len(pickle.dumps(state)) < 600_000
+    assert max(map(len, scorer.windows)) <= 20
