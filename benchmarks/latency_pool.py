@@ -115,7 +115,9 @@ class LiveStage:
             )  # fmt: skip
         finally:
             recorder.close()
-        return recorder.meter(name).samples(one.played.truth), outcome
+        samples = recorder.meter(name).samples(one.played.truth)
+        samples.lost_ids = [f"{one.played.path.name}/{lost.rpartition('/')[2]}" for lost in samples.lost_ids]
+        return samples, outcome
 
 
 def play_pool(

@@ -15,13 +15,22 @@ from typing import Final, Literal
 LogFormat = Literal["text", "json"]
 Event = Literal[
     "ready", "stop", "broker_away", "broker_back", "messages_expired", "notice", "dead_letter",
-    "refused", "failed", "telemetry_away", "telemetry_back", "said",
+    "refused", "failed", "telemetry_away", "telemetry_back", "behind", "caught_up", "meeting_overdue", "said",
 ]  # fmt: skip
 """What a line is about, for programs that read the log."""
 
 _ERRORS: Final[frozenset[Event]] = frozenset({"failed"})
 _WARNINGS: Final[frozenset[Event]] = frozenset(
-    {"broker_away", "messages_expired", "notice", "dead_letter", "refused", "telemetry_away"}
+    {
+        "broker_away",
+        "messages_expired",
+        "notice",
+        "dead_letter",
+        "refused",
+        "telemetry_away",
+        "behind",
+        "meeting_overdue",
+    }
 )
 _WHO: Final = re.compile(r"([a-z]+(?:\.[a-z_]+)?): ")
 

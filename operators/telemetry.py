@@ -36,6 +36,12 @@ class Probe(Protocol):
     def flushed(self, took_s: float) -> None:
         """The sink waited so long for the broker to have everything."""
 
+    def read_behind(self, shard: int, age_s: float) -> None:
+        """The newest message that a source handed on had been sent so long before."""
+
+    def meetings_overdue(self, shard: int, number: int) -> None:
+        """So many meetings were told to be over a while ago and have not ended."""
+
     def clock_measured(self, device: str, bound_ns: int, error_ns: int | None = None) -> None:
         """The clock of a device is known to within ``bound_ns``; ``error_ns`` where something told how far it was off."""
 

@@ -88,6 +88,8 @@ METRICS: Final = (
     Metric("minuted.recognition.duration", "histogram", "s", "its recognition took", "kind"),
     Metric("minuted.text.latency", "histogram", "s", "end of speech to its text, where stamps are of now", "state"),
     Metric("minuted.sink.flush", "histogram", "s", "wait for the broker at a snapshot"),
+    Metric("minuted.read.behind", "gauge", "s", "age of what is read from the broker, since it was sent", "shard"),
+    Metric("minuted.meetings.overdue", "gauge", "{meeting}", "told to be over half a minute ago, not ended", "shard"),
     Metric("minuted.clock.bound", "gauge", "s", "how well the clock of a device is known", "device"),
     Metric("minuted.clock.error", "gauge", "s", "how far the clock of a device was off", "device"),
     Metric("minuted.state.size", "gauge", "By", "bytes in the state directory"),
@@ -207,6 +209,12 @@ class Exporting:
 
     def flushed(self, took_s: float) -> None:
         self.measure("minuted.sink.flush", took_s)
+
+    def read_behind(self, shard: int, age_s: float) -> None:
+        self.measure("minuted.read.behind", age_s, str(shard))
+
+    def meetings_overdue(self, shard: int, number: int) -> None:
+        self.measure("minuted.meetings.overdue", number, str(shard))
 
     def clock_measured(self, device: str, bound_ns: int, error_ns: int | None = None) -> None:
         self.measure("minuted.clock.bound", bound_ns / 1e9, device)

@@ -17,6 +17,7 @@ from operators.broker.kafka_link import BrokerLink, broker_watch
 
 _POLL_S: Final = 0.5
 _FLUSH_S: Final = 5.0
+_ASK_EVERY_S: Final = 30.0
 
 
 class Journal(Protocol):
@@ -54,8 +55,19 @@ class KafkaJournal:
         self._topic = link.names.of(TIMELINE)
         self._watch = broker_watch("flows.perceive", link)
         self._consumer: Consumer | None = None
+        self._ends: dict[int, tuple[float, int]] = {}
 
     def end_offset(self, shard: int) -> int:
+        # To ask takes a round trip on the dataflow's thread, at each snapshot. An older answer only makes a restart
+        # read a little more, so the broker is asked twice a minute.
+        known = self._ends.get(shard)
+        if known is not None and time.monotonic() - known[0] < _ASK_EVERY_S:
+            return known[1]
+        end = self._ask_end(shard)
+        self._ends[shard] = time.monotonic(), end
+        return end
+
+    def _ask_end(self, shard: int) -> int:
         if self._consumer is None:
             self._consumer = Consumer(self._link.consumer(self._watch))
         while True:

@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Final
+from typing import Final, Literal
 
 from bytewax.inputs import FixedPartitionedSource, StatefulSourcePartition
 from confluent_kafka import (
@@ -25,6 +25,7 @@ from confluent_kafka import (
 
 from contracts.headers import traceparent_of
 from contracts.topics import CONTROL, Topic
+from operators import telemetry
 from operators.broker.kafka_link import BrokerLink, broker_watch
 from operators.log import say
 from operators.shard import shard_key
@@ -37,6 +38,7 @@ _READ_AHEAD: Final = 2_000
 _TELL_EVERY_S: Final = 0.25
 _TELL_FOR_S: Final = 3600.0
 """A shard that has had nothing for so long has no meeting whose silence matters."""
+_LOOK_EVERY_S: Final = 1.0
 _HOLD_S: Final = 0.25
 """Longest wait for a topic whose end has not been reported, before the others go on without it."""
 
@@ -53,6 +55,27 @@ class Received:
     """``arrival_ns`` is the broker's append time, not the producer's send time."""
     value: bytes
     traceparent: str | None = None
+
+
+class Backlog:
+    """Whether a shard is read as fast as it is written, told from how old messages are when they are read."""
+
+    BEHIND_S: Final = 10.0
+    CAUGHT_UP_S: Final = 2.0
+    EVERY_S: Final = 60.0
+
+    def __init__(self) -> None:
+        self._told_s: float | None = None
+
+    def read(self, age_s: float, now_s: float) -> Literal["behind", "caught_up"] | None:
+        """What to tell when a message is read that was sent ``age_s`` ago; ``now_s`` is of any clock that goes on."""
+        if age_s >= self.BEHIND_S and (self._told_s is None or now_s - self._told_s >= self.EVERY_S):
+            self._told_s = now_s
+            return "behind"
+        if age_s < self.CAUGHT_UP_S and self._told_s is not None:
+            self._told_s = None
+            return "caught_up"
+        return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,6 +178,9 @@ class _ShardPartition(StatefulSourcePartition[Keyed, dict[str, int]]):
         self._holding_since: float | None = None
         self._tell_caught_up = tell_caught_up
         self._told_at = self._handed_at = time.monotonic()
+        self._backlog = Backlog()
+        self._looked_at = 0.0
+        self._probe = telemetry.probe()
         for topic in topics:
             shared.add(topic, shard, offsets.get(topic, OFFSET_BEGINNING))
 
@@ -171,9 +197,28 @@ class _ShardPartition(StatefulSourcePartition[Keyed, dict[str, int]]):
             received = _received(message, self._shard)
             self._offsets[topic] = received.offset + 1
             out.append((self._key, (self._shard, received)))
+            newest = received
+        if out and time.monotonic() - self._looked_at >= _LOOK_EVERY_S:
+            self._look(newest)
         if self._tell_caught_up and self._offsets:
             out += self._caught_up(bool(out))
         return out
+
+    def _look(self, newest: Received) -> None:
+        self._looked_at = time.monotonic()
+        age_s = max(0.0, time.time() - newest.arrival_ns / 1e9)
+        if self._probe is not None:
+            self._probe.read_behind(self._shard, age_s)
+        told = self._backlog.read(age_s, self._looked_at)
+        if told == "behind":
+            say(
+                f"flow: shard {self._shard} now reads what was sent {age_s:.0f} s ago: it takes up what came while it was "
+                "stopped, or the flow or the broker does not keep up",
+                "behind",
+                shard=self._shard, seconds=round(age_s, 1),
+            )  # fmt: skip
+        elif told == "caught_up":
+            say(f"flow: shard {self._shard} has caught up", "caught_up", shard=self._shard)
 
     def _caught_up(self, busy: bool) -> list[Keyed]:
         now = time.monotonic()

@@ -179,7 +179,7 @@ class MeetingPerception:
 
     def recognised(self, request: RecognitionRequest, found: Recognition | Exception) -> list[Emission]:
         """The answer to a recognition request."""
-        if isinstance(found, Superseded):
+        if isinstance(found, Superseded) or self.ended:
             return []
         if isinstance(found, PoolFull):
             self._speech.failed(request.piece_id, request.version)
@@ -196,7 +196,7 @@ class MeetingPerception:
     def decoded(self, result: DecodedSound | DecodedPictures | FullFrame | DecodeFailed) -> list[Emission]:
         """The answer to a decoding request."""
         stream = self._streams.get(result.stream)
-        if stream is None:
+        if stream is None or self.ended:
             return []
         if isinstance(result, DecodedSound):
             self._undecoded_done(stream, result.timestamp_ns)
@@ -218,6 +218,8 @@ class MeetingPerception:
 
     def read(self, ask: ReadSlide, lines: Sequence[Any] | None) -> list[Emission]:
         """The answer to a reading request."""
+        if self.ended:
+            return []
         self._picture_steps(self._pictures.read(ask.stream, ask.frame_ns, lines))
         return self._finish()
 
@@ -237,7 +239,7 @@ class MeetingPerception:
         if (
             self.end is None
             and now_s - newest > self._settings.meeting_idle_s
-            and all(s.over for s in self._streams.values())
+            and all(s.over and not self._busy(n, s) for n, s in self._streams.items())
         ):
             self._end("idle", self._last_mark_ns())
         # Messages of one moment on several topics come in any order: the end waits until nothing follows it.
@@ -512,7 +514,33 @@ class MeetingPerception:
 
     def _busy(self, name: str, stream: Stream) -> bool:
         """Whether an answer is outstanding: then silence is ours, not the stream's."""
-        return bool(stream.undecoded) or not self._pictures.idle(name)
+        return bool(self._outstanding(name, stream))
+
+    def _outstanding(self, name: str, stream: Stream) -> int:
+        """How many answers to decisive requests about a stream have not come."""
+        if stream.modality is Modality.AUDIO:
+            return len(stream.undecoded) + self._speech.unanswered(stream.device)
+        return int(not self._pictures.idle(name))
+
+    def waits_for(self) -> tuple[str, ...]:
+        """Why a meeting that was told to be over has not ended, in words for an operator; empty where it has."""
+        if self.end is None or self.ended:
+            return ()
+        end_ns = self._told_end_ns()
+        found = []
+        for name, stream in self._streams.items():
+            outstanding = self._outstanding(name, stream)
+            if outstanding:
+                found.append(f"{name}: {outstanding} answers of the workers")
+            elif stream.state == "expected":
+                found.append(f"{name}: nothing has come from it")
+            elif not stream.over:
+                mark = self._mark_ns(name, stream)
+                last_ns = min(end_ns, self._last_mark_ns())
+                short_s = 0.0 if mark is None else (last_ns - self._timeline_ns(stream.device, mark)) / 1e9
+                end = "no end of stream" if stream.end_raw_ns is None else "its end of stream came"
+                found.append(f"{name}: {end}, read to {short_s:.1f} s before the meeting's end")
+        return tuple(found) or ("nothing more to come",)
 
     def _finish(self, only: str | None = None) -> list[Emission]:
         """After every input: marks, ends of streams, end of the meeting; for a packet, its own stream's mark only."""
@@ -552,14 +580,19 @@ class MeetingPerception:
             self._emit(MarkRecord(meeting_id=self.meeting_id, stream=name, raw_ns=mark))
 
     def _all_past_end(self) -> bool:
-        end_ns = self.end.end_ns if self.end is not None and self.end.end_ns is not None else _FOREVER_NS
+        end_ns = self._told_end_ns()
         for name, stream in self._streams.items():
             if stream.over:
+                if self._outstanding(name, stream):
+                    return False  # a stream that was given up may leave speech whose text is still to come
                 continue
             mark = self._mark_ns(name, stream)
             if mark is None or self._timeline_ns(stream.device, mark) < end_ns:
                 return False
         return True
+
+    def _told_end_ns(self) -> int:
+        return self.end.end_ns if self.end is not None and self.end.end_ns is not None else _FOREVER_NS
 
     def _last_mark_ns(self) -> int:
         ends = [self._timeline_ns(s.device, s.raw_ns) for s in self._streams.values() if s.raw_ns]
@@ -571,6 +604,11 @@ class MeetingPerception:
             self._notice("late", f"{self._late} packets came too late and were left out.")
         self._emit(EndedRecord(meeting_id=self.meeting_id, reason=reason, end_ns=end_ns))
         self.ended = True
+        # A flow that runs for weeks would else keep the sound and pictures of every meeting that it had.
+        self._speech = MeetingSpeech(_speech_settings(self._settings, self._live), self._voice)
+        self._pictures = MeetingPictures(self._settings.slides)
+        self._decided.clear()
+        self._decided_texts.clear()
 
     def _after_end(self, arrival: Arrival) -> list[Emission]:
         """What comes after the end: control and corrections have their place on the log, media is too late."""
@@ -588,6 +626,10 @@ class MeetingPerception:
         elif stream.modality in (Modality.AUDIO, Modality.VIDEO):
             # Transcripts and slide texts come when there is something to say; their silence is no fault.
             self._gap(name, stream.device, stream.raw_ns, stream.raw_ns + 1, "silent_device")
+        if stream.modality is Modality.AUDIO:
+            # Somebody may have been in the middle of a sentence.
+            self._speech.give_up(stream.device)
+            self._advance()
 
     def _apply_decided_give_up(self, name: str) -> None:
         """A give-up of an earlier run stands at the packet where it was decided."""

@@ -24,6 +24,7 @@ from contracts.topics import AUDIO, DEADLETTER, PARTIALS, TIMELINE, VIDEO
 from models.slide_reader import SlideReader, SlideReaderSettings, TextLine, run_niced
 from models.speech_recogniser import Recognition, SpeechRecogniser
 from models.voice_activity import VoiceActivity
+from operators import telemetry
 from operators.broker.journal import Journal
 from operators.broker.sink import Outgoing
 from operators.broker.source import CaughtUp
@@ -40,6 +41,7 @@ from operators.media.client import (
     FullFrame,
 )
 from operators.perceive.meeting import MeetingPerception
+from operators.perceive.overdue import OverdueSettings
 from operators.perceive.pictures import DecodePicture, FetchFrame, ReadSlide
 from operators.perceive.types import Ask, DecodeSound, Emission, PerceiveSettings, Undecodable
 from operators.shard import by_shard
@@ -51,6 +53,7 @@ _PREFIX: Final = b"meeting/"
 _OFFSET: Final = b"log-offset"
 _GLOBAL: Final = b"global"
 _COLLECT_EVERY_S: Final = 0.002
+_LOOK_EVERY_S: Final = 1.0
 _IDLE_STEP_S: Final = 1.0
 """Most that one report of having caught up adds to a silence; they come four times a second."""
 
@@ -234,6 +237,8 @@ class Perceive:
         self._idle_s = 0.0
         """A clock that stands still while this flow is behind: only then is silence the device's."""
         self._resumed: list[tuple[str, list[Emission]]] = []
+        self._overdue = OverdueSettings().build()
+        self._looked_s = 0.0
 
     def open(self, store: StepStore) -> None:
         saved = store.get(_OFFSET)
@@ -274,10 +279,14 @@ class Perceive:
                 out += self._handle(value.meeting_id, self._meeting(value.meeting_id).place(value))
             else:
                 out += self._arrival(value)
-        return out + self._collect()
+        out += self._collect()
+        self._tell_overdue()
+        return out
 
     def on_timer(self) -> list[Outgoing]:
-        return self._take_up() + self._collect()
+        out = self._take_up() + self._collect()
+        self._tell_overdue()
+        return out
 
     def next_timer_s(self) -> float | None:
         if self._resumed or self._workers.outstanding(self._shard):
@@ -305,8 +314,28 @@ class Perceive:
         return [
             o
             for meeting_id, meeting in self._meetings.items()
+            if not meeting.ended
             for o in self._handle(meeting_id, meeting.check_idle(self._idle_s))
         ]
+
+    def _tell_overdue(self) -> None:
+        """Tell an operator what meetings wait for that should have ended; looked at once a second."""
+        now_s = self._clock_s()
+        if not self._live or now_s - self._looked_s < _LOOK_EVERY_S:
+            return
+        self._looked_s = now_s
+        waiting = [name for name, m in self._meetings.items() if m.end is not None and not m.ended]
+        for name, waited_s in self._overdue.look(now_s, waiting).items():
+            reasons = "; ".join(self._meetings[name].waits_for())
+            say(
+                f"flows.perceive: meeting {name} was told to be over {waited_s:.0f} s ago and has not ended; "
+                f"it waits for {reasons}",
+                "meeting_overdue",
+                meeting=name, seconds=round(waited_s),
+            )  # fmt: skip
+        probe = telemetry.probe()
+        if probe is not None:
+            probe.meetings_overdue(self._shard, len(self._overdue.overdue(now_s)))
 
     def _arrival(self, timed: Timed) -> list[Outgoing]:
         arrival = timed.arrival

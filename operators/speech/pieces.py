@@ -67,6 +67,13 @@ class Pieces:
         """Raw starts of a microphone's pieces that are not decided."""
         return [p.samples_start_ns for p in self._pieces.values() if p.stream == key and not p.done]
 
+    def unanswered(self, key: str) -> int:
+        """How many of a microphone's pieces wait for the answer that decides them."""
+        return sum(
+            p.stream == key and p.settled > 0 and p.recognition is None and not p.done
+            for p in self._pieces.values()
+        )
+
     def follow(self, track: Track, steps: Sequence[Step]) -> None:
         """Do what the endpointer of a microphone says."""
         for step in steps:

@@ -118,6 +118,14 @@ class MeetingSpeech:
         for track in self._of(device):
             track.stream.end()
 
+    def give_up(self, device: str) -> None:
+        """Nothing has come for too long: what is open is closed as it stands. More blocks may come later."""
+        for track in self._of(device):
+            self._hear(track)
+            while track.undecided:
+                self._decide(track)
+            self._pieces.follow(track, track.endpointer.flush())
+
     def set_clock_offset(self, device: str, offset_ns: int) -> None:
         """Raw time minus timeline time of a device; used only to lay microphones side by side."""
         self._pieces.offsets_ns[device] = offset_ns
@@ -166,6 +174,10 @@ class MeetingSpeech:
         if not marks:
             raise KeyError(f"no sound of device {device!r} yet")
         return min(marks)
+
+    def unanswered(self, device: str) -> int:
+        """How many pieces of this device wait for the answer that decides them."""
+        return sum(self._pieces.unanswered(track.key) for track in self._of(device))
 
     def _mark_of(self, track: Track) -> int | None:
         newest = track.stream.next_frame_ns
