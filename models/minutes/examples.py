@@ -9,11 +9,10 @@ from pathlib import Path
 from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 
 from models.minutes.corpora import UNKNOWN, Annotated
 from models.minutes.encoder import pieces_of
-from models.minutes.inputs import WINDOW, Context, Floats, Layout, Told, Window, feeds
+from models.minutes.inputs import WINDOW, Context, Floats, Told, Window
 from models.minutes.scores import ELSEWHERE, NOBODY
 from models.minutes.vectors import VectorTable
 
@@ -109,12 +108,12 @@ class Targets:
     joins: Floats
     """(N, WINDOW + 1)"""
     due: Floats
-    """(pieces,)"""
+    """(N + pieces of utterances that have several,)"""
 
 
 def targets_of(examples: Sequence[Example]) -> Targets:
     """Targets of a batch."""
-    labels, weights, owner, joins, due = [], [], [], [], []
+    labels, weights, owner, joins, due, parts = [], [], [], [], [], []
     for example in examples:
         truth = example.meeting.truth
         first, last = example.oldest, example.newest
@@ -130,9 +129,16 @@ def targets_of(examples: Sequence[Example]) -> Targets:
         for line in range(first, last + 1):
             owner.append(_owner(truth, line, first, last))
             joins.append(_joins(truth, line, first, last))
-            due.append(_due(truth, line))
+            told = _due(truth, line)
+            due.append(told.max())
+            if len(told) > 1:
+                parts.append(told)
     return Targets(
-        np.concatenate(labels), np.concatenate(weights), np.stack(owner), np.stack(joins), np.concatenate(due)
+        np.concatenate(labels),
+        np.concatenate(weights),
+        np.stack(owner),
+        np.stack(joins),
+        np.concatenate([np.array(due, np.float32), *parts]),
     )
 
 
@@ -173,13 +179,16 @@ def _due(truth: Annotated, line: int) -> Floats:
     return np.array([words.lower() in piece.lower() for piece in pieces], np.float32)
 
 
-def batches(
-    examples: Sequence[Example], layout: Layout, size: int, chance: random.Random | None = None
-) -> Iterable[tuple[list[Example], dict[str, npt.NDArray[np.generic]], Targets]]:
-    """Batches in a shuffled order, or in the given one without ``chance``."""
+def repeated(example: Example, line: int) -> Window:
+    """The same window when its speaker says a line of it once more, word by word."""
+    said = example.window.utterances
+    again = said[line - example.oldest]
+    kept = said[1:] if len(said) == WINDOW else said
+    return Window((*kept, again), example.window.older)
+
+
+def shuffled(examples: Sequence[Example], size: int, chance: random.Random) -> Iterable[list[Example]]:
+    """Batches in an order of chance."""
     order = list(examples)
-    if chance is not None:
-        chance.shuffle(order)
-    for begin in range(0, len(order), size):
-        part = order[begin : begin + size]
-        yield part, feeds([e.window for e in part], layout), targets_of(part)
+    chance.shuffle(order)
+    return (order[begin : begin + size] for begin in range(0, len(order), size))

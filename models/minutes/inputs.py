@@ -83,7 +83,7 @@ class Layout:
     def digest(self) -> str:
         """Short name of everything that weights rely on."""
         told = [self.cues, self.sound, self.picture, self.slide, WINDOW, SPEAKERS, GLOBALS, ALLOWED, CHUNK]
-        told += [_KEPT_A_LEVEL, _LEVELS, TEXT_WIDTH]
+        told += [_KEPT_A_LEVEL, _LEVELS, TEXT_WIDTH, "pieces of one are spoken alone"]
         return hashlib.sha256(json.dumps(told).encode()).hexdigest()[:16]
 
 
@@ -172,8 +172,8 @@ def feeds(windows: Sequence[Window], layout: Layout) -> dict[str, npt.NDArray[np
     """Inputs of the graph for a batch of windows; each stands for itself.
 
     * ``utterance`` (N, layout.core) and ``place`` (N): figures of each utterance, and how far from the newest it is.
-    * ``text``, ``sound``, ``picture``, ``slide``: rows of figures; ``text_of``, ``sound_of``, ``picture_of``,
-      ``slide_of``: the utterance each belongs to.
+    * ``text`` (pieces of utterances that have several), ``sound``, ``picture``, ``slide``: rows of figures;
+      ``text_of``, ``sound_of``, ``picture_of``, ``slide_of``: the utterance each belongs to.
     * ``spoken`` (N, TEXT_WIDTH): mean over an utterance's pieces; ``cell`` (N): its place in ``grid``, flat.
     * ``older`` (O, layout.older).
     * ``order`` (tokens): where each content token of the packed batch comes from, counting through the six
@@ -221,10 +221,13 @@ class _Rows:
             before = window.utterances[index - 1] if index else None
             self._utterance.append(_core(told, before, slots[told.speaker]))
             self._place.append(place)
-            self._spoken.append(told.text.astype(np.float32).mean(axis=0))
+            text = told.text.astype(np.float32)
+            self._spoken.append(text[0] if len(text) == 1 else text.mean(axis=0))
             self._cell.append(meeting * WINDOW + place)
-            for piece in told.text:
-                self._token("text", piece, row)
+            if len(told.text) > 1:
+                # The text of a single piece is in `spoken` already.
+                for piece in told.text:
+                    self._token("text", piece, row)
             for name, figures in (("sound", told.sound), ("picture", told.picture), ("slide", told.slide)):
                 if figures is not None:
                     self._token(name, figures, row)

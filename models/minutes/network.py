@@ -131,7 +131,7 @@ class MinutesNetwork(nn.Module):  # type: ignore[misc]
             self.told(said) + self.direct(given["utterance"]),
             self.points["owner"](said, grid, cell),
             self.points["joins"](said, grid, cell),
-            self.due(pieces).squeeze(1),
+            self.due(torch.cat([said, pieces])).squeeze(1),
         )
 
 

@@ -72,7 +72,8 @@ class Calibration:
 
 @dataclass(frozen=True, slots=True)
 class Outputs:
-    """What the graph returns for a batch: a row for each utterance (``due``: for each piece of text)."""
+    """What the graph returns for a batch: a row for each utterance; ``due`` one more for each piece of an utterance
+    that has several, after those of all utterances."""
 
     heads: Logits
     owner: Logits
@@ -85,16 +86,23 @@ def scores_of(
 ) -> list[list[UtteranceScores]]:
     """Scores of all utterances of each window, oldest first."""
     told: list[list[UtteranceScores]] = []
-    row = text = 0
+    row, piece = 0, len(outputs.heads)
     for window in windows:
         mine = []
         for place, said in enumerate(window.utterances):
-            due = outputs.due[text : text + len(said.text)].reshape(-1)
+            due, piece = due_of(outputs, row, piece, len(said.text))
             line = Outputs(outputs.heads[row], outputs.owner[row], outputs.joins[row], due)
             mine.append(scores_of_line(line, window, place, calibration))
-            row, text = row + 1, text + len(said.text)
+            row += 1
         told.append(mine)
     return told
+
+
+def due_of(outputs: Outputs, row: int, piece: int, pieces: int) -> tuple[Logits, int]:
+    """Logits of an utterance's pieces, and where those of the next utterance with several begin."""
+    if pieces == 1:
+        return outputs.due[row : row + 1], piece
+    return outputs.due[piece : piece + pieces], piece + pieces
 
 
 def scores_of_line(outputs: Outputs, window: Window, place: int, calibration: Calibration) -> UtteranceScores:

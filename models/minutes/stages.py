@@ -29,7 +29,8 @@ from models.minutes.noise import SUFFIX
 from models.minutes.scores import Calibration
 from models.minutes.vectors import VectorStore
 
-_STRIDE = 4
+_STRIDE = 8
+"""Lines between windows in training, and a half of it between those in which long research meetings are scored."""
 
 
 def corpora(scripts: Sequence[Path], folders: Sequence[Path], apart: Sequence[str]) -> list[Annotated]:
@@ -81,8 +82,11 @@ def _train(given: argparse.Namespace, meetings: Sequence[Annotated]) -> None:
     fold = judge.folds_of(meetings, given.folds, given.seed)
     layout, seen = _read(given, [m for m in meetings if fold[m.group] != given.fold], _STRIDE)
     net = fit(seen, layout, NetworkSettings(), settings)
-    _, unseen = _read(given, [m for m in meetings if fold[m.group] == given.fold], 1)
-    found = {m.truth.name: scores(net, m, layout, judge.AHEAD) for m in unseen}
+    held = [m for m in meetings if fold[m.group] == given.fold]
+    found: dict[str, judge.Raw] = {}
+    for stride, sources in ((1, ("everyday", "snippet")), (_STRIDE // 2, ("ami", "icsi"))):
+        _, unseen = _read(given, [m for m in held if m.source in sources], stride)
+        found |= {m.truth.name: scores(net, m, layout, judge.AHEAD) for m in unseen}
     given.raw[0].write_bytes(pickle.dumps(found))
     torch.save(net.state_dict(), given.out)
 

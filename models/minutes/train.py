@@ -14,10 +14,10 @@ from torch import Tensor
 
 from kernels.plan import Plan, allow_table, plan
 from models.minutes.calibrate import Raw
-from models.minutes.examples import Example, Meeting, Targets, batches
-from models.minutes.inputs import ALLOWED, GLOBALS, MODALITIES, WINDOW, Floats, Layout
+from models.minutes.examples import Example, Meeting, Targets, repeated, shuffled, targets_of
+from models.minutes.inputs import ALLOWED, GLOBALS, MODALITIES, WINDOW, Floats, Layout, feeds
 from models.minutes.network import MinutesNetwork, NetworkSettings
-from models.minutes.scores import HEADS
+from models.minutes.scores import HEADS, Outputs, due_of
 
 _AUXILIARY: Final = {"summary": 0.5, "answer": 0.5, "problem": 0.2, "abstract": 0.2}
 _NO_PIECES: Final[Floats] = np.zeros(0, np.float32)
@@ -29,7 +29,8 @@ class TrainSettings:
     """How long and on how much of each source an epoch runs.
 
     ``research`` windows of research meetings are drawn anew for each epoch, half of them among those with an
-    action or a decision: there are far more of them than of everyday talk.
+    action or a decision: there are far more of them than of everyday talk. ``heard`` is the share of windows with a
+    recogniser's errors that an epoch takes.
     """
 
     epochs: int = 12
@@ -37,9 +38,13 @@ class TrainSettings:
     rate: float = 1.5e-3
     decay: float = 0.05
     research: int = 1500
-    everyday_repeats: int = 1
+    heard: float = 0.5
     positive: float = 3.0
     seed: int = 0
+    repeats: int = 3
+    """Promises of a batch that are heard once more."""
+    monotone: float = 0.1
+    """Weight of what such a promise loses."""
 
 
 def plan_of(given: dict[str, npt.NDArray[np.generic]]) -> Plan:
@@ -96,20 +101,24 @@ def fit(
     chance = random.Random(settings.seed)
     net = MinutesNetwork(layout, network)
     optimiser = torch.optim.AdamW(net.parameters(), settings.rate, weight_decay=settings.decay)
-    everyday = [Example(m, i) for m in meetings if m.truth.source not in _RESEARCH for i in m.windows]
+    everyday = [
+        Example(m, i) for m in meetings if m.truth.source not in (*_RESEARCH, "heard") for i in m.windows
+    ]
+    heard = [Example(m, i) for m in meetings if m.truth.source == "heard" for i in m.windows]
     research = [Example(m, i) for m in meetings if m.truth.source in _RESEARCH for i in m.windows]
     fruitful = [e for e in research if _has_item(e)]
     count = min(settings.research, len(research))
-    size = len(everyday) * settings.everyday_repeats + count
+    errors = round(settings.heard * len(heard))
+    size = len(everyday) + errors + count
     steps = settings.epochs * -(-size // settings.batch)
     schedule = torch.optim.lr_scheduler.OneCycleLR(optimiser, settings.rate, total_steps=steps + 1)
     for epoch in range(settings.epochs):
         begun, total, seen = time.perf_counter(), 0.0, 0
         some = chance.sample(fruitful, min(len(fruitful), count // 2))
-        drawn = everyday * settings.everyday_repeats + some + chance.sample(research, count - len(some))
+        drawn = everyday + chance.sample(heard, errors) + some + chance.sample(research, count - len(some))
         net.train()
-        for _, given, targets in batches(drawn, layout, settings.batch, chance):
-            loss = loss_of(net(tensors_of(given), plan_of(given)), targets, settings.positive)
+        for part in shuffled(drawn, settings.batch, chance):
+            loss = _batch_loss(net, part, layout, settings, chance)
             optimiser.zero_grad()
             loss.backward()
             torch.nn.utils.clip_grad_norm_(net.parameters(), 1.0)
@@ -124,6 +133,43 @@ def fit(
     return net
 
 
+def _batch_loss(
+    net: MinutesNetwork, part: list[Example], layout: Layout, settings: TrainSettings, chance: random.Random
+) -> Tensor:
+    """Loss of a batch; some of its promises are heard a second time, which must not make them less sure."""
+    again = _promises(part, settings.repeats, chance)
+    windows = [e.window for e in part]
+    given = feeds([*windows, *(repeated(part[i], line) for i, line in again)], layout)
+    heads, owner, joins, due = net(tensors_of(given), plan_of(given))
+    rows = np.cumsum([0, *(len(w.utterances) for w in windows)])
+    pieces = sum(len(t.text) for w in windows for t in w.utterances if len(t.text) > 1)
+    count, everything = int(rows[-1]), len(heads)
+    dues = torch.cat([due[:count], due[everything : everything + pieces]])
+    mine = (heads[:count], owner[:count], joins[:count], dues)
+    loss = loss_of(mine, targets_of(part), settings.positive)
+    first = count
+    for i, line in again:
+        size, place = len(windows[i].utterances), line - part[i].oldest
+        moved = place - (1 if size == WINDOW else 0)
+        newest = first + (size if size < WINDOW else WINDOW - 1)
+        before = heads[int(rows[i]) + place, 0]
+        lost = (before - heads[first + moved, 0]).relu() + (before - heads[newest, 0]).relu()
+        loss = loss + settings.monotone * lost / len(again)
+        first = newest + 1
+    return loss
+
+
+def _promises(part: list[Example], count: int, chance: random.Random) -> list[tuple[int, int]]:
+    """Some lines of a batch that are part of an action: (example, line)."""
+    found = [
+        (i, line)
+        for i, e in enumerate(part)
+        for line in range(e.oldest + 1, e.newest + 1)
+        if e.meeting.truth.labels[line, 0] > 0
+    ]
+    return chance.sample(found, min(count, len(found)))
+
+
 def _has_item(example: Example) -> bool:
     labels = example.meeting.truth.labels[example.oldest : example.newest + 1, :2]
     return bool((labels > 0).any())
@@ -134,26 +180,31 @@ def scores(
 ) -> Raw:
     """Raw outputs of every line with each number of utterances after it (fewer at the end of the meeting).
 
-    The meeting needs a window at every line.
+    Where the meeting has no window that ends just there, the next one counts.
     """
-    count = len(meeting.told)
+    ends = np.array(sorted(meeting.windows))
+    lines = np.arange(len(meeting.told))
+    newest = {a: ends[np.searchsorted(ends, np.minimum(lines + a, meeting.last))] for a in ahead}
     raw = Raw(
-        {a: np.zeros((count, len(HEADS)), np.float32) for a in ahead},
-        {a: np.zeros((count, WINDOW + 2), np.float32) for a in ahead},
-        {a: np.zeros((count, WINDOW + 1), np.float32) for a in ahead},
-        {a: [_NO_PIECES] * count for a in ahead},
+        {a: np.zeros((len(lines), len(HEADS)), np.float32) for a in ahead},
+        {a: np.zeros((len(lines), WINDOW + 2), np.float32) for a in ahead},
+        {a: np.zeros((len(lines), WINDOW + 1), np.float32) for a in ahead},
+        {a: [_NO_PIECES] * len(lines) for a in ahead},
+        newest,
     )
     with torch.no_grad():
-        for part, given, _ in batches([Example(meeting, i) for i in range(count)], layout, batch):
-            heads, owner, joins, due = (x.numpy() for x in net(tensors_of(given), plan_of(given)))
-            row = piece = 0
+        for begin in range(0, len(ends), batch):
+            part = [Example(meeting, int(end)) for end in ends[begin : begin + batch]]
+            given = feeds([e.window for e in part], layout)
+            found = Outputs(*(x.numpy() for x in net(tensors_of(given), plan_of(given))))
+            row, piece = 0, len(found.heads)
             for example in part:
                 for place, told in enumerate(example.window.utterances):
                     line = example.oldest + place
+                    due, piece = due_of(found, row, piece, len(told.text))
                     for a in ahead:
-                        if min(line + a, meeting.last) == example.newest:
-                            raw.heads[a][line] = heads[row]
-                            raw.owner[a][line], raw.joins[a][line] = owner[row], joins[row]
-                            raw.due[a][line] = due[piece : piece + len(told.text)]
-                    row, piece = row + 1, piece + len(told.text)
+                        if newest[a][line] == example.newest:
+                            raw.heads[a][line], raw.due[a][line] = found.heads[row], due
+                            raw.owner[a][line], raw.joins[a][line] = found.owner[row], found.joins[row]
+                    row += 1
     return raw
