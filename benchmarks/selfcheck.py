@@ -24,6 +24,7 @@ from models.verifier.examples import read_scripts
 
 from . import (
     alignment,
+    alignment_media,
     coldstart,
     compliance,
     fuzz,
@@ -61,6 +62,10 @@ KEYS: Final[Mapping[str, Mapping[str, Sequence[str]]]] = {
         **dict.fromkeys(("calibrated", "flash", "blind"), ("sound_sound", "sound_video", "sound_slide")),
         "faulty_named": ("share", "false_share"), "bound_coverage": (), "bound_median_ms": (), "settle_s": (),
         "packets_per_s_core": (),
+    },
+    "alignment of media": {
+        "blind": ("sound_sound", "sound_slide", "evidence"), "faulty_named": ("share", "accused"), "bound_coverage": (),
+        "sent_late_max_ms": (),
     },
     "speech": {
         "wer_ratio": ("mid", "low", "high"), "wer": ("pooled", "by_kind"), "real_time_factor": (), "invented_words": (),
@@ -196,6 +201,7 @@ def _checks(scratch: Path, installation: Installation) -> dict[str, Callable[[],
         ),
         "minutes": lambda: _minutes(scratch / "minutes"),
         "alignment": lambda: alignment.measure(rooms=1, seed=0, workers=1, length_s=30.0),
+        "alignment of media": lambda: alignment_media.measure([SAMPLE], 0, 14.0, ("blind",)),
         "loss": lambda: loss.measure(SAMPLE, 12.0, (0.02,), 1, 0),
         "coldstart": lambda: coldstart.run(repeat=1),
         "slides": lambda: slides.run([_two_slides(scratch / "slides")], idle_s=2, seed=0),
