@@ -48,8 +48,8 @@ def _each(read: Callable[[str], tuple[str, ...]]) -> Callable[[Iterable[str]], t
 
 
 def quotes(item: Any) -> tuple[str, ...]:
-    """Quotes of an item's evidence."""
-    return tuple([evidence.quote for evidence in item.evidence])
+    """Quotes of an item's evidence: what was said and what stood on slides, not how a picture is put into words."""
+    return tuple([evidence.quote for evidence in item.evidence if evidence.kind != "picture"])
 
 
 def speakers(item: Any) -> tuple[str, ...]:
@@ -103,7 +103,8 @@ FUNCTIONS: Final = {
         Function("day_names", ("texts",), TEXTS, _each(words.day_names),
                  "days and months named in it, also *today*, *tomorrow*, *tonight* and *yesterday*",
                  "day_names(i.text) subset day_names(quotes(i))"),
-        Function("quotes", ("item",), TEXTS, quotes, "the quotes of its evidence", "quotes(i) != []"),
+        Function("quotes", ("item",), TEXTS, quotes,
+                 "the quotes of its evidence: what was said, and what stood on slides", "quotes(i) != []"),
         Function("speakers", ("item",), TEXTS, speakers, "who speaks in its evidence, as the streams call them",
                  'speakers(i) != []'),
         Function("people", ("item",), TEXTS, people,

@@ -26,12 +26,13 @@ _DATED: Final = frozenset(("iso", "date", "day_date"))
 _ON_SCREEN: Final = (
     r"(?:up there|on (?:the|that|this) (?:slide|screen|board|wall|list|page|chart)|shown there)"
 )
+_WHICH: Final = r"(?:(?:that|which)(?: is|'s|’s)? |is )?"
 POINTING: Final = re.compile(rf"\b{_ON_SCREEN}\b|\b(?:top|bottom|first|last|lower|upper|next) (?:row|line)\b")
 """Words that point at the screen, whatever they mean there."""
 THAT_DATE: Final = re.compile(
     r"\b(?:(?:by|on|before|until|till|for|at|from) )?(?:that|the|this|the same) (?:date|day|deadline|time)"
-    rf"(?: (?:that |which )?(?:is )?{_ON_SCREEN})?\b(?! (?:of|i|we|you|he|she|they|to)\b)|"
-    rf"\b(?:by|before|until|till) then\b|\bthe one (?:that |which )?(?:is )?{_ON_SCREEN}"
+    rf"(?: {_WHICH}{_ON_SCREEN})?\b(?! (?:of|i|we|you|he|she|they|to)\b)|"
+    rf"\b(?:by|before|until|till) then\b|\bthe one {_WHICH}{_ON_SCREEN}"
 )
 """Words that stand for a date said or shown elsewhere."""
 THAT_NAME: Final = re.compile(

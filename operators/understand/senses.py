@@ -253,6 +253,8 @@ def _votes(heard: Heard, drafts: list[Draft], state: State) -> None:
         _outvoted(heard, hands, drafts)
     elif len(hands) >= _LEAST_HANDS:
         _carried(heard, call[1], hands, drafts, state)
+    elif heard.spoken.senses.watched:
+        _stayed_down(heard, call[1], drafts, state)
 
 
 def _call(heard: Heard) -> tuple[str, HeardClause] | None:
@@ -305,6 +307,18 @@ def _carried(
             clause.clause.stems, heard.index, heard.index, (BY_HANDS,), senses=(seen,),
         )
     )  # fmt: skip
+
+
+def _stayed_down(heard: Heard, call: HeardClause, drafts: list[Draft], state: State) -> None:
+    """A camera saw the whole vote and (nearly) no hand: what was put to the vote is not carried by that."""
+    motion = _motion(heard, call, state)
+    if motion is None or motion[0] is heard:
+        return
+    about = motion[1].clause.stems
+    for place, draft in enumerate(drafts):
+        same = len(draft.stems & about) * 2 >= max(2, len(about))
+        if draft.family == "decision" and draft.first_index == motion[0].index and same:
+            drafts[place] = draft.grown(-0.5, "no hands were seen", mode="refused")
 
 
 def _outvoted(heard: Heard, hands: Sequence[Gesture], drafts: list[Draft]) -> None:

@@ -235,6 +235,8 @@ def _case_for_judge(
         for q in item.evidence
         if (u := draft.utterances.get(q.utterance_id)) is not None
     )
+    # What stood on a slide or was seen is shown to the judge as what it is: words of nobody.
+    quotes += tuple(Words(None, plain(p.quote)) for p in item.senses)
     before: Sequence[Spoken] = ()
     after: Sequence[Spoken] = ()
     if draft.stage == "final":

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Final
 
 from contracts.minutes import Evidence
 from operators.language.text import stems
 from operators.plain_text import plain
+from operators.understand.sensed import SensePiece
 from operators.understand.types import Quote, Spoken
 from operators.verify.claims import Said, unsupported_numbers
 from operators.verify.types import Draft, seconds
@@ -50,6 +52,44 @@ def speech_evidence(quote: Quote, utterances: Mapping[str, Spoken], zero_ns: int
         error_ms=round(spoken.error_ms, 3),
         sampling_ms=round(spoken.sampling_ms, 3),
         boundary_ms=round(spoken.boundary_ms, 3),
+    )
+
+
+def borne_out(piece: SensePiece, utterances: Mapping[str, Spoken]) -> bool:
+    """Whether what an item rests on besides speech was really seen or shown beside that utterance."""
+    spoken = utterances.get(piece.utterance_id)
+    senses = spoken.senses if spoken is not None else None
+    if senses is None:
+        return False
+    if piece.kind == "slide":
+        return any(piece.quote in shown.lines for shown in senses.shown if shown.device == piece.device)
+    kind = next((kind for word, kind in _GESTURES if word in piece.quote), None)
+    seen = [
+        g for g in senses.gestures
+        if g.kind == kind and g.device == piece.device and piece.start_ns <= g.start_ns and g.end_ns <= piece.end_ns
+    ]  # fmt: skip
+    return len(seen) >= piece.count
+
+
+_GESTURES: Final = (("nod", "nod"), ("shake", "shake"), ("hand", "raise_hand"))
+"""The word for each gesture in quotes of pictures."""
+
+
+def sense_evidence(pieces: Iterable[SensePiece], zero_ns: int) -> tuple[Evidence, ...]:
+    """Evidence of pieces that are known to be real, in the order of time."""
+    return in_time(
+        Evidence(
+            kind=piece.kind,
+            start_s=seconds(piece.start_ns, zero_ns),
+            end_s=seconds(max(piece.start_ns, piece.end_ns), zero_ns),
+            device=piece.device or "unknown",
+            speaker=piece.who,
+            quote=plain(piece.quote),
+            error_ms=round(piece.error_ms, 3),
+            sampling_ms=round(piece.sampling_ms, 3),
+            boundary_ms=round(piece.boundary_ms, 3),
+        )
+        for piece in pieces
     )
 
 

@@ -10,12 +10,23 @@ from functools import lru_cache
 from typing import Final
 
 from contracts.minutes import Section
+from operators.language.dates import resolve
 from operators.language.people import Roster
 from operators.plain_text import plain
+from operators.understand.screen import THAT_DATE, dates_in
+from operators.understand.sensed import SensePiece
 from operators.understand.types import DraftItem, Quote
 from operators.verify import claims
 from operators.verify.claims import Said
-from operators.verify.evidence import in_time, is_real, slide_evidence, speech_evidence, spoken_span
+from operators.verify.evidence import (
+    borne_out,
+    in_time,
+    is_real,
+    sense_evidence,
+    slide_evidence,
+    speech_evidence,
+    spoken_span,
+)
 from operators.verify.types import (
     Draft,
     ItemVerdict,
@@ -72,6 +83,7 @@ class _Examination:
     settings: VerifySettings
     roster: Roster
     quotes: tuple[Quote, ...] = ()
+    sensed: tuple[SensePiece, ...] = ()
     said: Said = field(default_factory=lambda: Said((), ()))
     text: str = ""
     owner: str | None = None
@@ -103,10 +115,16 @@ class _Examination:
         self.checks["quotes_were_said"] = len(real) == len(set(self.item.evidence))
         spoken = [self.draft.utterances[q.utterance_id] for q in real]
         self.quotes = real
+        self.sensed = tuple(p for p in self.item.senses if borne_out(p, self.draft.utterances))
+        shown = [plain(p.quote) for p in self.sensed if p.kind == "slide"]
         self.said = Said(
-            tuple(plain(s.text[q.first : q.last]) for q, s in zip(real, spoken, strict=True)),
-            tuple(s.speaker for s in spoken),
+            (*(plain(s.text[q.first : q.last]) for q, s in zip(real, spoken, strict=True)), *shown),
+            (*(s.speaker for s in spoken), *(None for _ in shown)),
         )
+        if self.item.senses:
+            self.checks["seen_or_shown"] = self.sensed == self.item.senses
+            if self.sensed != self.item.senses:
+                self.actions.append("evidence that was not seen was dropped")
         if real and not self.checks["quotes_were_said"]:
             self.actions.append("evidence that was not said was dropped")
         if not real:
@@ -137,11 +155,16 @@ class _Examination:
             self.owner = owner = None
             self.doubts.append(f"a name that only looks like {double} was written")
         finding = claims.owner_finding(owner, self.item.owner_external, self.said, self.roster)
-        self.checks["owner_stated"] = owner is None or finding.stated
+        nodded = owner is not None and any(
+            p.kind == "picture" and p.who is not None and self.roster.of_speaker(p.who) == owner
+            for p in self.sensed
+        )
+        stated = finding.stated or nodded
+        self.checks["owner_stated"] = owner is None or stated
         self.checks["owner_unambiguous"] = not finding.ambiguous
         if finding.ambiguous:
             self.doubts.append("it is unclear who is meant")
-        if owner is not None and not finding.stated:
+        if owner is not None and not stated:
             self.owner = None
             self.actions.append(f"owner {owner} taken out: not stated in the evidence")
 
@@ -158,6 +181,7 @@ class _Examination:
             words is not None
             and claims.due_fits(self.due, words, meeting)
             and not claims.goes_on(words, self.said)
+            and (THAT_DATE.fullmatch(words.lower()) is None or self._shows(self.due))
         )
         in_time = self.due is None or meeting is None or self.due >= meeting
         self.checks["due_follows_from_words"] = follows
@@ -167,6 +191,12 @@ class _Examination:
             self.actions.append(f"due date {self.due} taken out: {why}")
             self.due = None
             self.doubts.append("the due date is unclear")
+
+    def _shows(self, due: dt.date) -> bool:
+        """Whether a day stands on the screen for which the words only stand (*by that date*)."""
+        meeting = self.draft.context.date
+        lines = (p.quote for p in self.sensed if p.kind == "slide")
+        return any(resolve(day, meeting) == due for line in lines for day in dates_in(line))
 
     def _check_claims(self) -> None:
         if self.withheld:
@@ -237,6 +267,8 @@ def verify_item(item: DraftItem, draft: Draft, settings: VerifySettings, roster:
     renamed = looked.name_rightly()
     speech = in_time(speech_evidence(q, draft.utterances, draft.zero_ns) for q in looked.quotes)
     slides = slide_evidence(looked.text, speech, draft) if draft.stage != "provisional" else ()
+    sensed = sense_evidence(looked.sensed, draft.zero_ns)
+    known = {(e.kind, e.quote) for e in sensed}
     starts = (spoken_span(q, draft.utterances[q.utterance_id])[0] for q in looked.quotes)
     verified = VerifiedItem(
         item_id=item.id,
@@ -251,7 +283,7 @@ def verify_item(item: DraftItem, draft: Draft, settings: VerifySettings, roster:
         checks=tuple(looked.checks.items()),
         actions=tuple(looked.actions),
         doubts=() if item.withdrawn else tuple(dict.fromkeys(looked.doubts)),
-        evidence=(*speech, *slides),
+        evidence=(*speech, *sensed, *(e for e in slides if (e.kind, e.quote) not in known)),
         first_ns=min(starts, default=draft.until_ns),
     )
     return identified(verified)
