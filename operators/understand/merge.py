@@ -150,6 +150,9 @@ def _merged(draft: Draft, fresh: Draft) -> Draft:
         better = better or len(fresh.stems) >= min(len(draft.stems), 3)
     keep_text = draft.family != "decision" or not better
     claim = fresh.claim if fresh.claim.people or fresh.claim.outside else draft.claim
+    if fresh.mode == "offer" and draft.mode == "" and draft.claim.people:
+        # *I could help with that* takes nothing from whoever has it already.
+        claim = draft.claim
     if fresh.mode == "request" and draft.mode == "request" and not fresh.claim.people:
         claim = fresh.claim
     return replace(
