@@ -8,8 +8,10 @@ not count: pointing everywhere is no way to be right.
 
 import collections
 import re
+from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, Final
 
 from operators.language.words import words_in
@@ -53,6 +55,10 @@ def covered(
     """Ids of the utterances that each item's evidence, as far as it counts, covers by half."""
     taken: list[Span] = []
     out: list[frozenset[str]] = []
+    utterances = script["utterances"]
+    starts = [u["start_s"] for u in utterances]
+    longest = max((u["end_s"] - u["start_s"] for u in utterances), default=0.0)
+    in_order = all(a <= b for a, b in pairwise(starts))
     for item in items:
         told = [(e["start_s"], e["end_s"]) for e in item["evidence"] if e.get("kind", "speech") == "speech"]
         spans = [(a, b) for a, b in told if b - a >= limits.shortest_s]
@@ -60,7 +66,11 @@ def covered(
             spans = []
         fresh = [s for s in spans if not any(_overlap(s, t) > 0.5 * (s[1] - s[0]) for t in taken)]
         taken += fresh
-        out.append(frozenset(u["id"] for u in script["utterances"] if _covers(fresh, _span(u))))
+        near = utterances
+        if in_order and fresh:
+            first = bisect_left(starts, min(a for a, _ in fresh) - longest)
+            near = utterances[first : bisect_left(starts, max(b for _, b in fresh))]
+        out.append(frozenset(u["id"] for u in near if _covers(fresh, _span(u))))
     return out
 
 

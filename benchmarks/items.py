@@ -251,6 +251,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--out", type=Path)
     parser.add_argument("--folds", type=int, default=5)
     parser.add_argument("--strength", type=float, default=3.0, help="how much large weights are held back")
+    parser.add_argument("--every", type=int, default=1, help="only every so manieth meeting")
     parser.add_argument("--ablate", action="store_true")
     parser.add_argument("--seed", type=int, default=0, help="nothing here is random")
     given = parser.parse_args(arguments)
@@ -258,7 +259,7 @@ def main(arguments: list[str] | None = None) -> int:
     table: dict[str, Any] = {}
     for path in given.scores:
         table |= pickle.loads(path.read_bytes())
-    inputs = read_all(given.scripts, given.research, table)
+    inputs = read_all(given.scripts, given.research, table)[:: given.every]
     if not inputs:
         print("items: no meetings that there are scores of", file=sys.stderr)
         return 2

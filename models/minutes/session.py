@@ -10,7 +10,15 @@ import numpy as np
 
 from models.minutes.encoder import TOKENIZER, Encoder, EncoderUnusable, Vectors
 from models.minutes.inputs import Layout, Told, Window, feeds
-from models.minutes.scores import HEADS, Calibration, Outputs, UtteranceScores, scores_of, scores_of_line
+from models.minutes.scores import (
+    HEADS,
+    Calibration,
+    Outputs,
+    UtteranceScores,
+    due_of,
+    scores_of,
+    scores_of_line,
+)
 
 RELEASED: Final = Path(__file__).with_name("minutes.onnx")
 _OUTPUTS: Final = ("heads", "owner", "joins", "due")
@@ -104,7 +112,10 @@ class _Scored(Sequence[UtteranceScores]):
 
     def __init__(self, outputs: Outputs, window: Window, calibration: Calibration) -> None:
         self._outputs, self._window, self._calibration = outputs, window, calibration
-        self._pieces = np.cumsum([0, *(len(told.text) for told in window.utterances)])
+        piece, self._due = len(outputs.heads), []
+        for row, told in enumerate(window.utterances):
+            due, piece = due_of(outputs, row, piece, len(told.text))
+            self._due.append(due)
         self._found: dict[int, UtteranceScores] = {}
 
     def __len__(self) -> int:
@@ -122,8 +133,7 @@ class _Scored(Sequence[UtteranceScores]):
         at = range(len(self))[place]
         if at not in self._found:
             found = self._outputs
-            due = found.due[self._pieces[at] : self._pieces[at + 1]].reshape(-1)
-            line = Outputs(found.heads[at], found.owner[at], found.joins[at], due)
+            line = Outputs(found.heads[at], found.owner[at], found.joins[at], self._due[at])
             self._found[at] = scores_of_line(line, self._window, at, self._calibration)
         return self._found[at]
 

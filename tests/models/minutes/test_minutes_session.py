@@ -1,6 +1,7 @@
 """The released minutes model as it runs: what it refuses, and what its scores depend on."""
 
 import random
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -85,7 +86,7 @@ def test_files_that_cannot_be_used_are_refused_in_one_line(tmp_path: Path) -> No
     cut.write_bytes(whole[: len(whole) // 2])
     text.write_text("no model")
     other.write_text("{}")
-    tries = [
+    tries: list[Callable[[], MinutesModel]] = [
         lambda: MinutesModel(CUES, tmp_path / "missing.onnx"),
         lambda: MinutesModel(CUES, tmp_path),
         lambda: MinutesModel(CUES, cut),
