@@ -56,11 +56,22 @@ class Level:
     probability: float
 
 
+_NOTHING_DB = -115.0
+"""Below what any microphone makes of a quiet room: lost packets, or digital silence."""
+_HELD_NS = 400_000_000
+"""For how long a microphone of which nothing comes passes for as loud as it was: somebody may go on speaking there."""
+
+
 class Microphone:
-    """Level history and noise floor of one microphone."""
+    """Level history and noise floor of one microphone.
+
+    Where packets were lost, it counts as being as loud as before for a moment: else whoever sits next to it would
+    seem to say what their microphone overhears.
+    """
 
     def __init__(self) -> None:
         self.levels: deque[Level] = deque(maxlen=160)
+        self._heard: Level | None = None
         self.floor_db = -70.0
         self._minimum_db = 0.0
         self._minimum_frames = 0
@@ -68,6 +79,11 @@ class Microphone:
 
     def add(self, level: Level) -> None:
         """Add the next frame."""
+        heard = self._heard
+        if level.level_db < _NOTHING_DB and heard is not None and level.start_ns - heard.start_ns <= _HELD_NS:
+            self.levels.append(Level(level.start_ns, heard.level_db, heard.probability))
+            return
+        self._heard = level
         self.levels.append(level)
         self._minimum_db = min(self._minimum_db, level.level_db)
         self._minimum_frames += 1
@@ -83,13 +99,13 @@ class Microphone:
             self._minimum_db, self._minimum_frames = 0.0, 0
 
     def loudest(self, from_ns: int, to_ns: int) -> Level | None:
-        """The loudest frame that overlaps the span, or None without any."""
+        """The loudest frame that overlaps the span, the one before a gap there, or None without any."""
         found: Level | None = None
         for level in reversed(self.levels):
             if level.start_ns >= to_ns:
                 continue
             if level.start_ns + FRAME_NS <= from_ns:
-                break
+                return level if found is None and from_ns - level.start_ns <= _HELD_NS else found
             if found is None or level.level_db > found.level_db:
                 found = level
         return found
@@ -102,6 +118,9 @@ class Microphone:
             self._minimum_db,
             self._minimum_frames,
             self._settled,
+            None
+            if self._heard is None
+            else [self._heard.start_ns, self._heard.level_db, self._heard.probability],
         ]
 
     @classmethod
@@ -110,7 +129,8 @@ class Microphone:
         microphone = cls()
         microphone.levels.extend(Level(*level) for level in raw[0])
         microphone.floor_db, microphone._minimum_db = raw[1:3]
-        microphone._minimum_frames, microphone._settled = raw[3:]
+        microphone._minimum_frames, microphone._settled = raw[3:5]
+        microphone._heard = None if raw[5] is None else Level(*raw[5])
         return microphone
 
 

@@ -86,3 +86,26 @@ def test_a_few_faint_frames_under_anothers_speech_are_a_leak_and_a_clear_word_is
     assert not table.seats.is_leak("anna", clear)
     assert not table.seats.is_leak("ben", faint * 4), "a long piece is judged frame by frame"
     assert not table.seats.is_leak("ben", [])
+
+
+def test_a_neighbour_says_nothing_while_packets_of_who_speaks_are_lost() -> None:
+    """Filled with silence or missing at all: what Ben's microphone overhears meanwhile stays Anna's."""
+    for filled in (True, False):
+        table = Table()
+        table.quiet()
+        table.anna()
+        for _ in range(9):
+            lost = {"anna": -120.0} if filled else {}
+            margins = table.hear(ben=OWN_DB + LEAK_DB, **lost)
+            assert margins["ben"] is not None
+            assert margins["ben"] < SeatSettings().foreign_below_db, filled
+            if filled:
+                assert margins["anna"] is not None
+                assert margins["anna"] > SeatSettings().own_above_db
+        table.quiet(60)
+        # The silence that was put there is no quiet room: how loud one has to be stays as it was.
+        assert table.seats.microphones["anna"].floor_db > FLOOR_DB - 3.0
+        # And a microphone that is gone for good is not waited for.
+        for _ in range(20):
+            gone = table.hear(ben=OWN_DB)
+        assert gone["ben"] == 40.0
