@@ -14,6 +14,7 @@ from operators.align.grid import to_timeline_ns
 from operators.clock.records import in_force
 
 from .calibrate import Outcome
+from .files import is_features
 
 _WIDTH: Final = 720
 _PANEL: Final = 130
@@ -66,7 +67,7 @@ def panels_of_log(lines: Iterable[bytes]) -> list[Panel]:
     clocks: dict[str, list[ClockRecord]] = {}
     seen: list[tuple[str, int, int]] = []
     for line in lines:
-        if not line.strip():
+        if not line.strip() or is_features(line):
             continue
         record = TIMELINE_RECORD.validate_json(line)
         if isinstance(record, ClockRecord):

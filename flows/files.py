@@ -4,14 +4,16 @@ The same input gives the same log: slow work runs in parallel, but its answers a
 in which they were asked for, and there is no wall clock, no idle time-out and no shedding.
 """
 
+import base64
 import datetime
+import json
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from typing import Final
 
 from contracts.minutes import MinutesDocument, Versions
-from contracts.packet import Modality, Packet, encode
+from contracts.packet import MAGIC, Modality, Packet, decode, encode
 from contracts.timeline import TIMELINE_RECORD, NoticeRecord
 from contracts.topics import AUDIO, AUDIT, CONTROL, OCR, TIMELINE, TRANSCRIPT, VIDEO, Topic, TopicNames
 from devices.inputs import Room
@@ -38,6 +40,8 @@ from operators.verify.types import Stretch
 _AHEAD: Final = 24
 """Pieces of slow work under way before reading waits for the oldest; part of what makes the log repeatable."""
 _SHARD: Final = 0
+_FEATURES: Final = b'{"type":"features"'
+"""How a line of a file begins that holds a packet of features, which are binary on the topic."""
 _TOPICS: Final = {
     Modality.VIDEO: VIDEO,
     Modality.AUDIO: AUDIO,
@@ -160,7 +164,14 @@ class MinutesOfLog:
         """Sealed audit entries so far."""
 
     def read(self, value: bytes) -> list[Outgoing]:
-        """Minutes events that the next record of the log brings about."""
+        """Minutes events that the next record of the log brings about.
+
+        Raises:
+            ValueError: it is no record, nor the line of a file that holds features.
+        """
+        if value.startswith(_FEATURES):
+            self._align.features(decode(base64.b64decode(json.loads(value)["packet"], validate=True)))
+            return []
         out: list[Outgoing] = []
         for change in self._align.read(TIMELINE_RECORD.validate_json(value)):
             if isinstance(change, Ended):
@@ -185,6 +196,18 @@ class MinutesOfLog:
             return None
         slides = [Stretch(s.start_ns, s.end_ns, s.text, s.device) for s in ended.slides]
         return ledger.document(ended.spoken, slides, ended.setting.start_ns)
+
+
+def log_line(value: bytes) -> bytes:
+    """A record of the journal, or a packet of features on it, as a line of a file."""
+    if value[:4] != MAGIC:
+        return value
+    return _FEATURES + b',"packet":"' + base64.b64encode(value) + b'"}'
+
+
+def is_features(line: bytes) -> bool:
+    """Whether a line of a file holds features, not a record."""
+    return line.startswith(_FEATURES)
 
 
 def log_values(messages: Iterable[Outgoing]) -> Iterator[bytes]:

@@ -12,7 +12,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from contracts.messages import DeadLetter, MeetingStarted
 from contracts.minutes import MinutesDocument
 from contracts.timeline import TIMELINE_RECORD, ClockRecord, ControlRecord, EndedRecord, Fence, NoticeRecord
-from contracts.topics import DEADLETTER
+from contracts.topics import DEADLETTER, TIMELINE
 from devices.inputs import Room
 from devices.streams import InputError, Problem, StreamMessage, due_ns
 from models.speech_recogniser import SpeechRecogniser
@@ -22,7 +22,7 @@ from operators.perceive.step import MediaWorkers
 from operators.settings import Settings
 
 from .build import perceive_settings, product_versions, recogniser_settings, verifier
-from .files import MinutesOfLog, log_values, perceive_room
+from .files import MinutesOfLog, is_features, log_line, perceive_room
 from .minutes_model import understanding
 from .output import write_minutes
 
@@ -72,7 +72,7 @@ def _read_log(room: Room, path: Path, minutes: MinutesOfLog) -> None:
             if not line.strip():
                 continue
             try:
-                if not opened:
+                if not opened and not is_features(line):
                     record = TIMELINE_RECORD.validate_json(line)
                     opened = isinstance(record, ControlRecord) and isinstance(record.control, MeetingStarted)
                     headless = headless or not (
@@ -125,9 +125,10 @@ def _perceive(room: Room, log: Path, minutes: MinutesOfLog, speed: Speed, settin
                 if message.topic is DEADLETTER:
                     letter = DeadLetter.model_validate_json(message.value)
                     unread.setdefault(letter.topic, []).append(letter.detail)
-                for value in log_values([message]):
-                    lines.write(value + b"\n")
-                    minutes.read(value)
+                if message.topic is TIMELINE:
+                    line = log_line(message.value)
+                    lines.write(line + b"\n")
+                    minutes.read(line)
     finally:
         workers.close()
     for topic, details in sorted(unread.items()):

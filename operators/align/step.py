@@ -10,7 +10,7 @@ from bytewax.operators import KeyedStream
 from pydantic import ValidationError
 
 from contracts.messages import MeetingPurged
-from contracts.packet import MAGIC, PacketError, decode
+from contracts.packet import MAGIC, Packet, PacketError, decode
 from contracts.timeline import (
     TIMELINE_RECORD,
     AnyRecord,
@@ -173,12 +173,16 @@ class Align:
             packet = decode(received.value)
         except PacketError as error:
             return [dead_letter(received, error.reason, str(error))]
+        self.features(packet)
+        return []
+
+    def features(self, packet: Packet) -> None:
+        """Take features into the alignment of their meeting."""
         meeting = self._meetings.get(packet.meeting_id)
         cut_off = self._run is not None and packet.stream_epoch != self._run
         if not cut_off and meeting is not None and meeting.ended is None:
             self._touched.add(packet.meeting_id)
             self._alignments[packet.meeting_id].features(packet)
-        return []
 
     def _sensed(self, meeting: MeetingAligner, change: Aligned) -> Aligned:
         """The change with what was seen, shown and heard around its utterances."""
