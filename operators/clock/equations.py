@@ -22,8 +22,10 @@ _FLOOR_MS: Final = 0.6
 """Standard uncertainty of the envelope in one bin; the broker's clock alone counts whole milliseconds."""
 _BROKER_DRIFT_MS: Final = 0.4
 _PAIR_MS: Final = 0.12
-_PATH_MS: Final = (4.0, 4.0)
+PATH_MS: Final = (4.0, 4.0)
 """How much later another microphone hears a talker than the talker's own: any table."""
+_WAY_MS: Final = 0.6
+"""The same where places are known, to about a hand's breadth at either end."""
 _SAME_WAY_MS: Final = 0.45
 """How far two people at their microphones are from being mirror images of each other."""
 _BEEP_MS: Final = (6.0, 3.0)
@@ -42,6 +44,8 @@ class Measured:
     base_ns: int
     seen_until_ns: int
     """Flashes that are over by then count; of later ones some may not be decoded yet."""
+    ways: Mapping[tuple[str, str], float]
+    """How much later a voice comes to the second microphone than to its speaker's own, the first; ms."""
 
 
 @dataclass(slots=True)
@@ -193,7 +197,11 @@ def _voices(measured: Measured, layout: Layout, rows: Rows) -> None:
             continue
         if (talker, other) not in layout.paths:
             layout.paths[talker, other] = layout.column()
-            rows.add([(layout.paths[talker, other], 1.0)], *_PATH_MS)
+            rows.add([(layout.paths[talker, other], 1.0)], *PATH_MS)
+            if (talker, other) in measured.ways:
+                # Robust: people lean back, and swap chairs.
+                way = measured.ways[talker, other]
+                rows.add([(layout.paths[talker, other], 1.0)], way, _WAY_MS, Loss.ROBUST)
         for pair in pairs:
             terms = layout.deviation(other, pair.other_x) + layout.deviation(talker, pair.talker_x, -1.0)
             terms.append((layout.paths[talker, other], 1.0))

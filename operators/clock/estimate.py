@@ -66,6 +66,8 @@ class MeetingEstimator:
     def __init__(self, settings: EstimateSettings) -> None:
         self.settings = settings
         self.devices: dict[str, Tracked] = {}
+        self.ways: dict[tuple[str, str], float] = {}
+        """How much later a voice comes to the second microphone than to its speaker's own, the first; ms."""
         self.base_ns: int | None = None
         self._replayed_ns: int | None = None
         """What the broker's time is behind the meeting's where a recording is sent; None until it is known."""
@@ -246,9 +248,8 @@ class MeetingEstimator:
         tried: set[str] = set()
         without: list[Tracked] = []
         while True:
-            layout, rows = equations(
-                Measured(known, self._pairs, base_ns, self._solved_ns - _SEEN_WITHIN_NS), self.settings
-            )
+            measured = Measured(known, self._pairs, base_ns, self._solved_ns - _SEEN_WITHIN_NS, self.ways)
+            layout, rows = equations(measured, self.settings)
             solution = solve(layout.count, rows)
             innocent = [t for t in without if not judge.refuted(t, layout, solution)]
             without = []

@@ -1,6 +1,6 @@
 """A meeting's clocks followed: packets in, clock records and notices out where what was said is not what is."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
@@ -40,6 +40,10 @@ class Following:
         self._meeting_id = meeting_id
         self._estimator = MeetingEstimator(settings)
         self._devices: dict[str, _Followed] = {}
+
+    def ways(self, known: Mapping[tuple[str, str], float]) -> None:
+        """How much later a voice comes to another microphone than to its speaker's own, ms."""
+        self._estimator.ways = dict(known)
 
     def told(self, record: ClockRecord, per_s_ms: float = 0.0) -> None:
         """What is said of a device's stamps, for the first time or anew."""

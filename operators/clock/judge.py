@@ -6,7 +6,7 @@ from typing import Final, Literal
 
 import numpy as np
 
-from operators.clock.equations import Layout, levels
+from operators.clock.equations import PATH_MS, Layout, levels
 from operators.clock.solve import Rows, Solution, Vector
 from operators.clock.tracked import KNOT_NS, EstimateSettings, Finding, Tracked
 
@@ -19,6 +19,8 @@ _DOUBT: Final = 1.5
 """A claim is looked at without it where the solution leaves it by so many times its bound."""
 _FOE_SIGMAS: Final = 4.0
 """Two devices contradict each other where what both took in fits worse than this."""
+_FAR_SIGMAS: Final = 5.0
+"""The same for the way of a voice between them: about eight metres further than to its speaker's own microphone."""
 _AGREES_MS: Final = 1.0
 _AGREES_SIGMA_MS: Final = 8.0
 """What is known less well than this takes nobody back."""
@@ -69,6 +71,11 @@ class Judge:
             if float(np.median(residuals)) > _FOE_SIGMAS:
                 foes.setdefault(one, set()).add(two)
                 foes.setdefault(two, set()).add(one)
+        for (talker, other), column in layout.paths.items():
+            if abs(float(solution.x[column]) - PATH_MS[0]) > _FAR_SIGMAS * PATH_MS[1]:
+                # Believing both, the voice would have come through more than any room.
+                foes.setdefault(talker, set()).add(other)
+                foes.setdefault(other, set()).add(talker)
         scores: list[tuple[float, Tracked]] = []
         for tracked in known:
             if tracked.believed:

@@ -1,6 +1,7 @@
 """Which clock record places a device: from the kind of its stamps, its stored calibration or its anchor."""
 
 import datetime
+import math
 from dataclasses import dataclass, field, replace
 from typing import Final, Literal
 
@@ -27,6 +28,7 @@ _ABSURD_NS: Final = 2**62
 _MOST_OFFSET_NS: Final = 2**63 - 2**61
 """What steps may add up to: still a number of 64 bits with a calibration on top."""
 _NS_PER_S: Final = 1_000_000_000
+_SOUND_M_PER_MS: Final = 0.343
 _LONGEST_LOSS_NS: Final = 86_400 * _NS_PER_S
 DEFAULT_TAI_UTC_S: Final = LEAP_SECONDS[-1][1]
 """TAI minus UTC now, where the meeting does not say it."""
@@ -118,6 +120,7 @@ class MeetingClocks:
             return [*out, Timed(arrival, self._devices[body.device_id].number)]
         if isinstance(body, MeetingStarted):
             self._start_ns = body.start_ns if body.start_ns is not None else self._start_ns
+            self._following.ways(ways_ms(body))
             return [Timed(arrival, 0), *self._counts_utc_by(body.tai_utc_offset_s)]
         if isinstance(body, Calibration | ClockState):
             return [Timed(arrival, 0), *self.told(body)]
@@ -353,6 +356,23 @@ class MeetingClocks:
         else:
             text = f"The clock of {name} keeps jumping; its times are unsure."
         return [device.record, NoticeRecord(meeting_id=self._meeting_id, code="clock_step", text=text)]
+
+
+def ways_ms(started: MeetingStarted) -> dict[tuple[str, str], float]:
+    """How much later a voice comes to another microphone than to its speaker's own, where places are known.
+
+    By the speaker's microphone and the other one; ms.
+    """
+    places = {m.device: m.position_m for m in started.microphones if m.channel == 0}
+    mouths = {seat.speaker: seat.position_m for seat in started.seats}
+    own = {c.device: mouths[c.speaker] for c in started.channel_map if c.channel == 0 and c.speaker in mouths}
+    return {
+        (device, other): (math.dist(mouth, place) - math.dist(mouth, places[device])) / _SOUND_M_PER_MS
+        for device, mouth in own.items()
+        if device in places
+        for other, place in places.items()
+        if other != device
+    }
 
 
 def check_believable(body: Calibration | ClockState) -> None:
