@@ -22,6 +22,7 @@ from operators.understand.engine import RuleEngine
 from operators.understand.hear import Heard
 from operators.understand.merge import restate
 from operators.understand.scorer import Scorer, heard_by, judged
+from operators.understand.senses import sure_by_senses
 from operators.understand.state import Draft, Hint, Memory, State, Telling, piece
 from operators.understand.types import DraftItem, Family, Spoken
 
@@ -205,7 +206,7 @@ class HybridEngine(RuleEngine):
         long = state.count > LONG_MEETING
         for draft in _candidates(state):
             judgement = self.appraisal.families[draft.family]
-            likely = self._likely(judgement, draft, state)
+            likely = max(self._likely(judgement, draft, state), sure_by_senses(draft))
             if likely >= (judgement.threshold_long if long else judgement.threshold):
                 sure[draft.id] = likely
                 drafts.append(draft)

@@ -44,6 +44,7 @@ _DUE_REACH: Final = 3
 _NAME_REACH: Final = 2
 ASKED_BY_TONE: Final = "asked by tone"
 BY_HANDS: Final = "voted by hands"
+BY_NOD: Final = "accepted by a nod"
 
 _FOR: Final = re.compile(
     r"\b(?:(?:those|all|everyone|everybody|anyone|who is|who are|all those) (?:who (?:is|are) )?"
@@ -84,6 +85,20 @@ def sense(heard: Heard, drafts: list[Draft], state: State) -> None:
         _asked(heard, senses.tone, drafts)
     _votes(heard, drafts, state)
     _heads(heard, drafts, state)
+
+
+def sure_by_senses(draft: Draft) -> float:
+    """How sure an item is by what was seen or heard in the voice alone; 0 where it rests on words.
+
+    A model that has only read words has no say against it.
+    """
+    if draft.withdrawn or draft.mode == "refused":
+        return 0.0
+    if BY_HANDS in draft.reasons:
+        return 0.85
+    if BY_NOD in draft.reasons:
+        return 0.75
+    return 0.65 if ASKED_BY_TONE in draft.reasons and draft.mode == "open" else 0.0
 
 
 # --- the voice
@@ -131,7 +146,7 @@ def _asked(heard: Heard, tone: Tone, drafts: list[Draft]) -> None:
 
 def _answered(heard: Heard, drafts: list[Draft]) -> None:
     """Whether the others had anything to say to a question asked by tone: what gets no answer stays open."""
-    for place, draft in enumerate(drafts):
+    for place, draft in enumerate(list(drafts)):
         age = heard.index - draft.first_index
         if ASKED_BY_TONE not in draft.reasons or draft.mode != "asked" or not 0 < age <= 2:
             continue
@@ -140,8 +155,9 @@ def _answered(heard: Heard, drafts: list[Draft]) -> None:
         said = frozenset().union(*(c.clause.stems for c in heard.clauses))
         first = heard.clauses[0].clause.norm if heard.clauses else ""
         if heard.signals() & _ANSWERS or _ANSWERED.match(first) or len(said & draft.stems) >= 2:
-            drafts[place] = replace(draft, mode="answered")
-        elif all(t.low.strip(".…") in _NO_WORDS for c in heard.clauses[:1] for t in c.clause.tokens) or (
+            drafts.remove(draft)
+            return
+        if all(t.low.strip(".…") in _NO_WORDS for c in heard.clauses[:1] for t in c.clause.tokens) or (
             "unknown" in heard.signals()
         ):
             drafts[place] = draft.grown(0.4, "no answer", mode="open")
@@ -423,9 +439,7 @@ def _heads(heard: Heard, drafts: list[Draft], state: State) -> None:
         drafts[place] = replace(refused, senses=(*draft.senses, seen))
         return
     who = wanted[:1] if len(wanted) == 1 else ((answer.who,) if answer.who is not None else ())
-    accepted = draft.grown(
-        0.4, "accepted by a nod", piece_of(heard.spoken, heard.index, 2.0), mode="", accepted=True
-    )
+    accepted = draft.grown(0.4, BY_NOD, piece_of(heard.spoken, heard.index, 2.0), mode="", accepted=True)
     drafts[place] = replace(accepted, claim=Claim("you", who), senses=(*draft.senses, seen))
 
 
