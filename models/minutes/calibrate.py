@@ -35,6 +35,8 @@ class Raw:
     owner: Mapping[int, Floats]
     joins: Mapping[int, Floats]
     due: Mapping[int, list[Floats]]
+    newest: Mapping[int, npt.NDArray[np.int64]]
+    """The newest line of the window in which each line was scored."""
 
 
 def scores(truth: Annotated, raw: Raw, ahead: int, calibration: Calibration) -> list[UtteranceScores]:
@@ -42,7 +44,7 @@ def scores(truth: Annotated, raw: Raw, ahead: int, calibration: Calibration) -> 
     told = [Told(line.speaker, 0, _NOTHING, ()) for line in truth.lines]
     out = []
     for line in range(len(told)):
-        newest = min(len(told) - 1, line + ahead)
+        newest = int(raw.newest[ahead][line])
         window = Window(tuple(told[max(0, newest + 1 - WINDOW) : newest + 1]))
         row = Outputs(
             raw.heads[ahead][line], raw.owner[ahead][line], raw.joins[ahead][line], raw.due[ahead][line]

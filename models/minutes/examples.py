@@ -5,6 +5,7 @@ import json
 import random
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Final
 
@@ -170,8 +171,13 @@ def _joins(truth: Annotated, line: int, first: int, last: int) -> Floats:
     return out
 
 
+@lru_cache(maxsize=1 << 20)
+def _pieces(text: str) -> tuple[str, ...]:
+    return pieces_of(text)
+
+
 def _due(truth: Annotated, line: int) -> Floats:
-    pieces = pieces_of(truth.lines[line].text)
+    pieces = _pieces(truth.lines[line].text)
     words = truth.dues.get(line)
     if words is None:
         # Research corpora annotate no dates; in everyday scripts, what is part of an item and has no date has none.

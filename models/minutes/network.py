@@ -111,10 +111,14 @@ class MinutesNetwork(nn.Module):  # type: ignore[misc]
     def forward(self, given: dict[str, Tensor], plan: Plan) -> tuple[Tensor, Tensor, Tensor, Tensor]:
         """Logits as :class:`models.minutes.scores.Outputs` describes them."""
         core = self.utterance(given["utterance"]) + self.place(given["place"])
-        parts = [core + self.spoken(self.drop_text(given["spoken"])) + self.kinds[0]]
+        parts = [core + self.drop_text(self.spoken(given["spoken"])) + self.kinds[0]]
         for kind, name in enumerate(SENSES, 1):
-            figures = self.drop_text(given[name]) if name == "text" else given[name]
-            parts.append(self.sense[name](figures) + core[given[f"{name}_of"]] + self.kinds[kind])
+            read = self.sense[name](given[name])
+            parts.append(
+                (self.drop_text(read) if name == "text" else read)
+                + core[given[f"{name}_of"]]
+                + self.kinds[kind]
+            )
         parts.append(self.older(given["older"]) + self.kinds[5])
         order = given["order"]
         windows = given["grid"].shape[0]

@@ -29,8 +29,11 @@ from models.minutes.noise import SUFFIX
 from models.minutes.scores import Calibration
 from models.minutes.vectors import VectorStore
 
-_STRIDE = 8
-"""Lines between windows in training, and a half of it between those in which long research meetings are scored."""
+_STRIDE = 6
+"""Lines between windows in training."""
+
+_SCORED_STRIDE = 4
+"""The same where long research meetings are scored."""
 
 
 def corpora(scripts: Sequence[Path], folders: Sequence[Path], apart: Sequence[str]) -> list[Annotated]:
@@ -84,7 +87,7 @@ def _train(given: argparse.Namespace, meetings: Sequence[Annotated]) -> None:
     net = fit(seen, layout, NetworkSettings(), settings)
     held = [m for m in meetings if fold[m.group] == given.fold]
     found: dict[str, judge.Raw] = {}
-    for stride, sources in ((1, ("everyday", "snippet")), (_STRIDE // 2, ("ami", "icsi"))):
+    for stride, sources in ((1, ("everyday", "snippet")), (_SCORED_STRIDE, ("ami", "icsi"))):
         _, unseen = _read(given, [m for m in held if m.source in sources], stride)
         found |= {m.truth.name: scores(net, m, layout, judge.AHEAD) for m in unseen}
     given.raw[0].write_bytes(pickle.dumps(found))

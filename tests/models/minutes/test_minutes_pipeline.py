@@ -1,0 +1,77 @@
+"""The minutes model's pipeline from scripts to a graph that the product loads, on a few short meetings."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[3]
+NEEDED = (
+    "benchmarks",
+    "contracts",
+    "kernels",
+    "models",
+    "operators",
+    "devices",
+    "flows",
+    "dvc.yaml",
+    "params.yaml",
+)
+
+pytestmark = pytest.mark.train
+
+
+def _copy(folder: Path) -> None:
+    """What the stages read, with a handful of meetings cut short, and one that no stage may learn from."""
+    ignored = shutil.ignore_patterns(
+        "__pycache__", "*.flac", "*.mp4", "*.opus", "clips", "sample", "minutes.onnx"
+    )
+    for name in NEEDED:
+        source = ROOT / name
+        if source.is_dir():
+            shutil.copytree(source, folder / name, ignore=ignored)
+        else:
+            shutil.copy(source, folder / name)
+    for place, kept in (("everyday", 4), ("everyday_snippets", 8)):
+        paths = sorted((folder / "models" / place).glob("*.json"))
+        train = [p for p in paths if json.loads(p.read_text(encoding="utf-8"))["split"] == "train"]
+        test = [p for p in paths if p not in train][:1]
+        for path in paths:
+            if path not in train[:kept] + test:
+                path.unlink()
+    text = (folder / "params.yaml").read_text(encoding="utf-8")
+    (folder / "params.yaml").write_text(text.replace("epochs: ", "epochs: 2 # "), encoding="utf-8")
+
+
+def test_from_scripts_to_a_graph_that_loads(tmp_path: Path) -> None:
+    for package in ("dvc", "onnx", "onnxscript", "torch"):
+        pytest.importorskip(package)
+    _copy(tmp_path)
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    environment = os.environ | {
+        "PATH": path, "PYTHONPATH": str(tmp_path), "DVC_NO_ANALYTICS": "1", "OMP_NUM_THREADS": "2",
+    }  # fmt: skip
+
+    def run(*command: str) -> None:
+        done = subprocess.run(
+            command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=400, check=False
+        )
+        assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-3000:]
+
+    dvc = str(Path(sys.executable).parent / "dvc")
+    run(dvc, "init", "--no-scm", "--quiet")
+    run(dvc, "repro", "--quiet", "minutes_export")
+    figures = json.loads((tmp_path / "build" / "minutes" / "figures.json").read_text(encoding="utf-8"))
+    assert figures["everyday"]["ahead_8"]["action"]["auroc"] > 0.6
+    assert {"everyday", "snippet"} <= set(figures)
+
+    from models.minutes.session import MinutesModel
+    from operators.understand.cues import CUES
+
+    model = MinutesModel(CUES, tmp_path / "build" / "minutes" / "minutes.onnx")
+    model.warm_up()
+    assert model.name.startswith("minutes-")
