@@ -27,6 +27,8 @@ from .rooms import meeting_ids
 from .watching import Outcome, Recorder, play
 
 Broker = Literal["embedded", "kafka"]
+_RANKS: Final = (1, 5, 10, 25, 50, 75, 90, 95, 98, 99)
+"""Shares of all utterances, in per cent."""
 _AFTER_END_S: Final = 60.0
 _RENEW_AFTER_S: Final[dict[Broker, float]] = {"embedded": 180.0, "kafka": math.inf}
 
@@ -61,6 +63,9 @@ class Tally:
         for samples in self.by_kind.values():
             whole.add(samples)
         return whole.report() | {
+            "final_text_ms_ranks": {
+                str(rank): round(ms, 1) for rank, ms in zip(_RANKS, _at_ranks(whole.final_text), strict=True)
+            },
             "by_kind": {kind: samples.report() for kind, samples in sorted(self.by_kind.items())},
             "failed": self.failed,
             "cpu_waited_s": round(self.waited_s, 2),
@@ -68,6 +73,12 @@ class Tally:
             "played_s": round(self.played_s, 1),
             "installations": self.installations,
         }
+
+
+def _at_ranks(values_ms: Sequence[float]) -> list[float]:
+    """The value that this share of them does not exceed, for each rank; 0 where there is none."""
+    ordered = sorted(values_ms)
+    return [ordered[min(len(ordered) - 1, rank * len(ordered) // 100)] if ordered else 0.0 for rank in _RANKS]
 
 
 class Stage(Protocol):
