@@ -78,7 +78,8 @@ class Tally:
 def _at_ranks(values_ms: Sequence[float]) -> list[float]:
     """The value that this share of them does not exceed, for each rank; 0 where there is none."""
     ordered = sorted(values_ms)
-    return [ordered[min(len(ordered) - 1, rank * len(ordered) // 100)] if ordered else 0.0 for rank in _RANKS]
+    n = len(ordered)
+    return [ordered[(rank * n + 99) // 100 - 1] if n else 0.0 for rank in _RANKS]
 
 
 class Stage(Protocol):
