@@ -30,6 +30,7 @@ from pydantic import (
 
 from contracts.base import Id, Name
 from contracts.messages import Position
+from devices.rooms.intonation import Intonation
 
 Form = Literal["seats", "pair", "mix"]
 """One microphone a seat; two channels in the middle of the table; one track mixed from the seats."""
@@ -128,6 +129,8 @@ class Line(_Part):
     say: LongText | None = None
     pace: Annotated[float, Field(ge=0.5, le=2.0)] = 1.0
     backchannel: bool = False
+    intonation: Intonation | None = None
+    """How the voice ends where that alone tells a question from a statement."""
     recording: Name | None = None
     """A sound file beside the script, in place of a synthesiser."""
 

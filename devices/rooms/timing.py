@@ -12,6 +12,7 @@ from typing import Final
 import numpy as np
 
 from devices.acoustics import Signal, decibels
+from devices.rooms.intonation import intoned
 from devices.rooms.script import Line, Script, ScriptError
 from devices.rooms.voices import SAMPLE_RATE_HZ
 from devices.sample_voices import Clip, Word
@@ -50,7 +51,8 @@ def place(script: Script, clips: Mapping[str, Clip]) -> tuple[Placed, ...]:
     latest_end = round(script.lead_in_s * SAMPLE_RATE_HZ)
     for number, line in enumerate(script.lines):
         level = script.person(line.speaker).level_db
-        samples = clips[line.id].samples * _gain(clips[line.id].samples, level)
+        clip = intoned(clips[line.id], line.intonation)
+        samples = clip.samples * _gain(clip.samples, level)
         first, last = speech_edges(samples, level)
         if line.during is not None and line.offset_s is not None:
             start = done[line.during].speech_start + round(line.offset_s * SAMPLE_RATE_HZ)
@@ -62,7 +64,7 @@ def place(script: Script, clips: Mapping[str, Clip]) -> tuple[Placed, ...]:
                 f"line {line.id} would begin {-begin / SAMPLE_RATE_HZ:.2f} s before the recording"
             )
         at_s = begin / SAMPLE_RATE_HZ
-        words = tuple(Word(w.text, at_s + w.start_s, at_s + w.end_s) for w in clips[line.id].words)
+        words = tuple(Word(w.text, at_s + w.start_s, at_s + w.end_s) for w in clip.words)
         done[line.id] = Placed(line, samples, begin, start, begin + last, words)
         latest_end = max(latest_end, begin + last)
     return tuple(done.values())

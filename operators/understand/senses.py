@@ -31,8 +31,12 @@ from operators.understand.sensed import Gesture, GestureKind, SensePiece, Tone
 from operators.understand.state import Claim, Draft, Due, Piece, State, piece_of
 from operators.understand.types import Spoken
 
-RISES_ST: Final = 2.5
-"""Pitch at the end against the utterance's own from which a voice has risen, semitones."""
+RISES_ST: Final = 1.5
+_RISING_ST_S: Final = 4.0
+"""Pitch at the end against the utterance's own, semitones, and its slope, semitones a second, from which a voice has
+risen. Of lines whose end was made to glide up by six semitones 59 % pass, of plain statements by synthetic voices
+2 %, of pieces of real recordings 16 %: so a voice that rises asks only where nobody has a plain answer.
+"""
 FALLS_ST: Final = -1.0
 _SURE_VOICED: Final = 0.3
 _LEAST_HANDS: Final = 2
@@ -106,7 +110,9 @@ def sure_by_senses(draft: Draft) -> float:
 
 def rises(tone: Tone | None) -> bool:
     """Whether a voice clearly went up at the end."""
-    return tone is not None and tone.voiced_share >= _SURE_VOICED and tone.rise_st >= RISES_ST
+    if tone is None or tone.voiced_share < _SURE_VOICED:
+        return False
+    return tone.rise_st >= RISES_ST and tone.slope_st_s >= _RISING_ST_S
 
 
 def falls(tone: Tone | None) -> bool:

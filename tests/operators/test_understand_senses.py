@@ -43,7 +43,7 @@ def shown(*lines: str) -> Senses:
 
 
 def voice(rise_st: float, voiced_share: float = 0.8) -> Senses:
-    return Senses(tone=Tone(rise_st, 0.0, voiced_share, -25.0))
+    return Senses(tone=Tone(rise_st, 4.0 * rise_st, voiced_share, -25.0))
 
 
 def said(lines: Sequence[Line]) -> list[Spoken]:
@@ -199,7 +199,7 @@ def test_a_voice_that_rises_asks_and_one_that_falls_does_not() -> None:
     assert question.text == "We're keeping the old poster?"
     assert "decisions" not in published(talk(voice(4.0), "Hm."))
     assert "open_questions" not in published(talk(voice(4.0), "Yes, we are."))
-    for flat in (voice(-3.0), voice(1.0), voice(4.0, voiced_share=0.1), Senses()):
+    for flat in (voice(-3.0), voice(1.2), voice(4.0, voiced_share=0.1), Senses()):
         assert "open_questions" not in published(talk(flat, "Hm."))
 
 
