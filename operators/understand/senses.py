@@ -121,7 +121,7 @@ def falls(tone: Tone | None) -> bool:
 
 
 def _asked(heard: Heard, tone: Tone, drafts: list[Draft]) -> None:
-    """A statement that rises asks, and settles nothing; one that falls with a question mark was misheard."""
+    """A statement that rises asks; one that falls with a question mark was misheard."""
     last = heard.clauses[-1]
     plain = not last.best("ask") and not last.signals & {"request", "offer", "joke", "hypothetical"}
     mine = [d for d in drafts if d.first_index == heard.index]
@@ -137,9 +137,6 @@ def _asked(heard: Heard, tone: Tone, drafts: list[Draft]) -> None:
     statement = plain and not last.clause.question_mark and len(last.clause.tokens) >= 4
     if not rises(tone) or not statement or len(last.clause.stems) < 2:
         return
-    for draft in mine:
-        if draft.family == "decision" or draft.claim.kind == "self":
-            drafts.remove(draft)
     text = sentence(last.clause.tokens).rstrip("?.! ") + "?"
     drafts.append(
         Draft(
@@ -167,6 +164,9 @@ def _answered(heard: Heard, drafts: list[Draft]) -> None:
             "unknown" in heard.signals()
         ):
             drafts[place] = draft.grown(0.4, "no answer", mode="open")
+            # What was asked was not settled by asking it; until nobody answers a voice may rise for other reasons.
+            drafts[:] = [d for d in drafts if d.family != "decision" or d.first_index != draft.first_index]
+            return
 
 
 # --- the screen
