@@ -138,8 +138,10 @@ class Following:
             for place, piece in enumerate(found)
         ]  # fmt: skip
         measured_before = followed.told.method == "stored"
-        if tracked.believed and not tracked.named and not measured_before and new:
-            # Stamps that are right need no estimate, unless they claim next to nothing.
+        untouched = len(followed.records) == 1
+        if tracked.believed and not tracked.named and not measured_before and untouched and new:
+            # Stamps that are right need no estimate, unless they claim next to nothing. Where one was made that
+            # turned out wrong, it must not stand.
             most = max(r.uncertainty_ns for r in new)
             if most > 0.6 * followed.told.uncertainty_ns:
                 return []
