@@ -101,8 +101,8 @@ def run(
 
     from .run_files import run_files
 
-    # A changing slide is looked at a few times a second; more pictures would be coded for nothing.
-    media = InputSettings(video=VideoSettings(max_fps=5))
+    # A nod takes half a second: at fewer pictures a second nobody can say which way a head moved.
+    media = InputSettings(video=VideoSettings(max_fps=30))
     room = open_inputs(inputs, title=title, date=_day(date), attendees=_names(attendees), settings=media)
     out = _writable(out)
     document = run_files(room, out, speed=_speed(speed), settings=load_settings())

@@ -27,6 +27,7 @@ _FOR: Final = re.compile(
     r"\b(?:(?:those|all|everyone|everybody|anyone|who is|who are|all those) (?:who (?:is|are) )?"
     r"(?:in favou?r|for (?:it|that|this|the \w+))|in favou?r (?:of\b.*|please.*)?$|in favou?r\?|"
     r"(?:show of |your )?hands? (?:up )?(?:for|please|go on|who)\b|(?:can|could) i see (?:some |your )?hands|"
+    r"who is for\b|\bhands up\b|"
     r"show of hands|raise (?:a|your|the) hands?|(?:please )?show (?:of hands|please)?$|put (?:up )?your hands? up)"
 )
 _AGAINST: Final = re.compile(

@@ -116,6 +116,7 @@ def test_a_vote_that_no_camera_saw_carries_nothing() -> None:
     [
         ("One hive, top end, behind the hedge, for a year. Hands, please.", "hive"),
         ("Hands for the sausage?", "sausage"),
+        ("Vote: who is for leasing the tuba, hands up?", "tuba"),
         ("The motion is: the draft is refused, and six shifts are offered. Those in favour?", "refused"),
     ],
 )
