@@ -21,6 +21,7 @@ _FOE_SIGMAS: Final = 4.0
 """Two devices contradict each other where what both took in fits worse than this."""
 _FAR_SIGMAS: Final = 5.0
 """The same for the way of a voice between them: about eight metres further than to its speaker's own microphone."""
+_MOST_PPM: Final = 140.0
 _AGREES_MS: Final = 1.0
 _AGREES_SIGMA_MS: Final = 8.0
 """What is known less well than this takes nobody back."""
@@ -93,8 +94,11 @@ class Judge:
         """Whether a claim that was left out is wrong beyond doubt."""
         errors, sigmas, bounds = self.errors(tracked, layout, solution)
         margin = np.maximum(self._settings.accuse_ms, self._settings.accuse_sigmas * sigmas)
-        drift, drift_sigma, _ = self._drift(tracked, layout, solution)
+        drift, drift_sigma, span_s = self._drift(tracked, layout, solution)
         drifts = abs(drift) > max(self._settings.accuse_ms, self._settings.accuse_sigmas * drift_sigma)
+        if drifts and 1e3 * abs(drift) > _MOST_PPM * span_s:
+            # No oscillator is off by so much: something was measured wrongly.
+            return False
         return bool(drifts or np.any(np.abs(errors) - bounds > margin))
 
     def new_routes(self, known: Sequence[Tracked], layout: Layout, solution: Solution) -> bool:
