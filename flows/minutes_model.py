@@ -6,7 +6,7 @@ from typing import Final
 
 from models.minutes.appraisal import RELEASED as RELEASED_ITEMS
 from models.minutes.appraisal import Appraisal, AppraisalUnusable
-from models.minutes.session import RELEASED, MinutesModel, MinutesModelUnusable
+from models.minutes.session import RELEASED, MinutesModel, MinutesModelUnusable, SessionSettings
 from operators.log import say
 from operators.settings import Settings
 from operators.understand.appraise import FIGURES
@@ -39,8 +39,8 @@ def understanding(settings: Settings) -> Understanding:
     return Understanding(HybridEngine(scorer=scorer, appraisal=appraisal), scorer.name)
 
 
-def load_model(settings: Settings) -> tuple[ModelScorer, Appraisal]:
-    """The model of the settings, warm, and the weights that judge items by it.
+def load_model(settings: Settings, threads: SessionSettings | None = None) -> tuple[ModelScorer, Appraisal]:
+    """The model of the settings, warm, and the weights that judge items by it; by default on one thread.
 
     A folder or file of one's own has its ``items.json`` beside the graph.
 
@@ -52,7 +52,7 @@ def load_model(settings: Settings) -> tuple[ModelScorer, Appraisal]:
         given = Path(settings.model)
         graph = given / RELEASED.name if given.is_dir() else given
         items = graph.with_name(RELEASED_ITEMS.name)
-    model = MinutesModel(CUES, graph)
+    model = MinutesModel(CUES, graph, threads or SessionSettings())
     appraisal = Appraisal.read(items)
     if appraisal.figures != FIGURES:
         raise AppraisalUnusable(f"{items}: was made for other figures than this version computes")

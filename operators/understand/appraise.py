@@ -86,7 +86,7 @@ def _plain(draft: Draft) -> tuple[float, ...]:
             _logit(max((j.summary for j in told.values()), default=0.0)),
             main.joins if main is not None else 0.0,
             min(6, len(mine)) / 6,
-            min(2.0, sum(likely for _, likely in draft.around)),
+            min(2.0, sum(a.likely for a in draft.around)),
             *(draft.claim.kind == kind for kind in _CLAIMS),
             draft.claim.outside,
             claimed is not None and claimed == likeliest,

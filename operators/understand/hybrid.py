@@ -15,6 +15,7 @@ from contracts.minutes import Origin
 from models.minutes.appraisal import Appraisal, Judgement
 from models.minutes.inputs import FINAL, SETTLED
 from models.minutes.scores import UtteranceScores
+from operators.compose import clean
 from operators.understand.appraise import LONG_MEETING, figures_of
 from operators.understand.conceive import conceived
 from operators.understand.cues import Reading, cues_of
@@ -23,7 +24,7 @@ from operators.understand.hear import Heard
 from operators.understand.merge import restate
 from operators.understand.scorer import Scorer, heard_by, judged
 from operators.understand.senses import sure_by_senses
-from operators.understand.state import Draft, Hint, Memory, State, Telling, piece
+from operators.understand.state import Around, Draft, Hint, Memory, State, Telling, piece
 from operators.understand.types import DraftItem, Family, Spoken
 
 FAMILIES: Final[tuple[Family, ...]] = ("action", "decision", "question")
@@ -32,8 +33,13 @@ _LOOKS: Final = (0, SETTLED, FINAL)
 _AROUND: Final = 12
 """Utterances before and after one that may be part of the same talk."""
 _AROUND_KEPT: Final = 8
+_AROUND_TOLD: Final = 2
+_AROUND_WORDS: Final = 16
+"""Of the talk around an item of a long meeting so many utterances are told with it, each in so many words."""
 _HINT: Final = 0.02
 _FOUND_KEPT: Final = 4096
+_TAKING_BACK: Final = 0.4
+"""Probability of taking something back from which an utterance makes no item itself."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,9 +114,9 @@ class HybridEngine(RuleEngine):
         """Remember what may be part of an item, and let items around it know."""
         memory, index = state.memory or Memory(), heard.index
         kept = tuple(h for h in memory.hints if index - h.piece.index <= _AROUND)
-        fresh = Hint(piece(heard, 0.5), said.action, said.decision) if heard.clauses else None
-        if fresh is not None and max(said.action, said.decision) >= _HINT:
-            kept = (*kept, fresh)
+        if heard.clauses and max(said.action, said.decision) >= _HINT:
+            words = clean(heard.spoken.text, _AROUND_WORDS).rstrip(".… ")
+            kept = (*kept, Hint(piece(heard, 0.5), words, said.action, said.decision))
         for place, draft in enumerate(drafts):
             back = index - draft.first_index
             if draft.family != "question" and 0 <= back <= _AROUND:
@@ -144,7 +150,7 @@ class HybridEngine(RuleEngine):
             drafts[target] = self._noted(draft, index, said)
             return
         fresh = conceived(heard, family, said, state)
-        if fresh is None:
+        if fresh is None or any(_is_about(fresh, d) for d in drafts if d.withdrawn):
             return
         fresh = self._noted(fresh, index, said)
         if not restate(heard, fresh, drafts):
@@ -250,12 +256,23 @@ class HybridEngine(RuleEngine):
         item = self._known_item(draft, state)
         least = 0.2 * max((j.of(draft.family) for _, j in draft.judged), default=1.0)
         known = {p.quote.utterance_id for p in draft.evidence}
-        more = tuple(
-            replace(p, weight=min(0.4, likely))
-            for p, likely in draft.around
-            if likely >= least and p.quote.utterance_id not in known
-        )
-        return replace(item, evidence=self._evidence((*draft.evidence, *more))) if more else item
+        more = [a for a in draft.around if a.likely >= least and a.piece.quote.utterance_id not in known]
+        if not more:
+            return item
+        pieces = (replace(a.piece, weight=min(0.4, a.likely)) for a in more)
+        evidence = self._evidence((*draft.evidence, *pieces))
+        shown = {q.utterance_id for q in evidence}
+        text = item.text
+        for a in [a for a in more if a.piece.quote.utterance_id in shown and a.words][:_AROUND_TOLD]:
+            text = f"{text.rstrip('.')}; {a.words[:1].lower()}{a.words[1:]}" if a.words not in text else text
+        return replace(item, text=text, evidence=evidence)
+
+
+def _is_about(fresh: Draft, undone: Draft) -> bool:
+    """Whether what the model would start is talk of something that was just taken back."""
+    common = len(fresh.stems & undone.stems)
+    near = fresh.first_index - undone.last_index <= _AROUND
+    return near and common >= max(1, 0.5 * min(len(fresh.stems), len(undone.stems)))
 
 
 def apart(
@@ -281,21 +298,28 @@ def _main_utterance(draft: Draft) -> str:
 def _among(draft: Draft, hints: Sequence[Hint]) -> Draft:
     """The draft with utterances around it that the model takes for part of an item of its kind."""
     near = [
-        (h.piece, h.of(draft.family))
+        Around(h.piece, h.of(draft.family), h.words)
         for h in hints
         if h.of(draft.family) >= _HINT
         and abs(h.piece.index - draft.first_index) <= _AROUND
-        and all(p.quote.utterance_id != h.piece.quote.utterance_id for p, _ in draft.around)
+        and all(a.piece.quote.utterance_id != h.piece.quote.utterance_id for a in draft.around)
         and h.piece.index != draft.first_index
     ]
     if not near:
         return draft
-    best = sorted((*draft.around, *near), key=lambda pair: (-pair[1], pair[0].index))
+    best = sorted((*draft.around, *near), key=lambda a: (-a.likely, a.piece.index))
     return replace(draft, around=tuple(best[:_AROUND_KEPT]))
 
 
 def _candidates(state: State) -> tuple[Draft, ...]:
-    return tuple(d for d in state.drafts if d.mode != "refused")
+    return tuple(d for d in state.drafts if d.mode != "refused" and not _takes_back(d))
+
+
+def _takes_back(draft: Draft) -> bool:
+    """Whether the utterance that an item is made of takes something back itself (*then no van*)."""
+    main = max(draft.evidence, key=lambda p: (p.weight, p.index)).index
+    said = dict(draft.judged).get(main)
+    return draft.family != "question" and said is not None and said.withdrawn >= _TAKING_BACK
 
 
 def _stands_on(draft: Draft, index: int) -> bool:

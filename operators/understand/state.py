@@ -65,6 +65,15 @@ class Judged:
 
 
 @dataclass(frozen=True, slots=True)
+class Around:
+    """An utterance near an item that is likely part of one of its kind; ``words`` are what it says, shortened."""
+
+    piece: Piece
+    likely: float
+    words: str
+
+
+@dataclass(frozen=True, slots=True)
 class Draft:
     """An item in the making. ``support`` sums what speaks for it and against it."""
 
@@ -95,8 +104,8 @@ class Draft:
     """Utterances that it rests on, by number, and what the model says of each."""
     undone: float = 0.0
     """The surest sign by the model that it was taken back."""
-    around: tuple[tuple[Piece, float], ...] = ()
-    """What the model takes for part of the same talk, with the probability; the surest few."""
+    around: tuple[Around, ...] = ()
+    """What the model takes for part of the same talk; the surest few."""
 
     def grown(self, support: float, reason: str, piece: Piece | None = None, **changes: object) -> Draft:
         """The same item with one more thing that speaks for (or against) it."""
@@ -116,6 +125,7 @@ class Hint:
     """An utterance of late that may be part of an item that is spoken of around it."""
 
     piece: Piece
+    words: str
     action: float
     decision: float
 

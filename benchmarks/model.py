@@ -1,0 +1,164 @@
+"""Speed and memory of the minutes model: utterances a second, time of a window, batch curve, plan against measured.
+
+Utterances are invented or from ``--scripts``; each meeting is an engine state of its own, and its utterances come in
+turn with those of the others. ``window_ms`` is the time from an utterance to the items with it, at 1 and 12 meetings;
+``crowding`` compares the others' p99 when one of twelve meetings sends a hundred times as much. Memory is measured in
+processes of their own. Prints one JSON line.
+"""
+
+import argparse
+import gc
+import json
+import os
+import random
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+
+from flows.minutes_model import load_model
+from models.minutes.appraisal import AppraisalUnusable
+from models.minutes.profile import measured, memory_plan
+from models.minutes.session import MinutesModel, MinutesModelUnusable, SessionSettings
+from operators.settings import Settings
+from operators.understand.cues import CUES
+from operators.understand.hybrid import HybridEngine
+from operators.understand.types import MeetingContext, Spoken
+
+from .report import ROOT, print_report, progress
+from .resources import usage_of
+from .scripts import everyday_scripts, spoken_of
+
+_MEMORY: Final = ((1, 50, 1), (1, 400, 1), (4, 150, 1), (8, 60, 1), (12, 100, 1), (6, 300, 2))
+"""Meetings, utterances each, threads of the encoder: none of them was used to find the plan's figures."""
+_PEOPLE: Final = ("Mira", "Tom", "Ana", "Leo")
+_STEP_NS: Final = 4_000_000_000
+
+
+def lines_of(folders: Sequence[Path], count: int, seed: int) -> list[tuple[str, str]]:
+    """Speaker and text of utterances, in turn from all scripts, repeated with other words where there are too few."""
+    said = [(s.speaker or "", s.text) for script in everyday_scripts(folders) for s in spoken_of(script)]
+    draw = random.Random(seed)
+    out = []
+    for number in range(count):
+        speaker, text = said[number % len(said)]
+        again = number // len(said)
+        out.append((speaker, f"{text} {draw.choice(_PEOPLE)} {again}" if again else text))
+    return out
+
+
+class Meetings:
+    """Several running meetings; each utterance is timed from when it is handed over to its items."""
+
+    def __init__(self, engine: HybridEngine, count: int) -> None:
+        self._engine = engine
+        self._states = [engine.start(MeetingContext()) for _ in range(count)]
+        self._said = [0] * count
+
+    def say(self, meeting: int, speaker: str, text: str) -> float:
+        """Milliseconds that one utterance took."""
+        at = self._said[meeting] = self._said[meeting] + 1
+        spoken = Spoken(f"u{at}", at * _STEP_NS, (at + 1) * _STEP_NS - 1, speaker, text)
+        begun = time.perf_counter()
+        state = self._engine.step(self._states[meeting], spoken)
+        self._engine.items(state)
+        self._states[meeting] = state
+        return (time.perf_counter() - begun) * 1e3
+
+
+def ranks(times: Sequence[float]) -> dict[str, float]:
+    """Median, 95th and 99th percentile, and how many."""
+    told = {f"p{q}": round(float(np.percentile(times, q)), 2) for q in (50, 95, 99)} if times else {}
+    return told | {"n": len(times)}
+
+
+def speeds(engine: HybridEngine, lines: Sequence[tuple[str, str]], meetings: int) -> dict[str, Any]:
+    """Utterances a second and time of a window with so many meetings in turn."""
+    running = Meetings(engine, meetings)
+    begun, used = time.perf_counter(), time.process_time()
+    times = [running.say(number % meetings, *line) for number, line in enumerate(lines)]
+    wall, cpu = time.perf_counter() - begun, time.process_time() - used
+    return {
+        "utterances_per_s": round(len(lines) / wall, 1), "utterances_per_core_s": round(len(lines) / cpu, 1),
+        "window_ms": ranks(times),
+    }  # fmt: skip
+
+
+def memory(scripts: Sequence[Path], configurations: Sequence[tuple[int, int, int]]) -> list[dict[str, Any]]:
+    """Planned and measured growth of a process, in MB, for each configuration."""
+    out = []
+    for meetings, utterances, threads in configurations:
+        command = [sys.executable, "-m", "benchmarks.model", "--child", f"{meetings},{utterances},{threads}"]
+        command += ["--scripts", *map(str, scripts)]
+        done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=ROOT, timeout=600)
+        grown = json.loads(done.stdout)["grown"]
+        plan = memory_plan(meetings, utterances, SessionSettings(encoder_threads=threads)).total
+        out.append({
+            "meetings": meetings, "utterances": utterances, "threads": threads, "planned_mb": round(plan / 1e6, 1),
+            "measured_mb": round(grown / 1e6, 1), "planned_to_measured": round(plan / grown, 3),
+        })  # fmt: skip
+        progress(json.dumps(out[-1]))
+    return out
+
+
+def _child(scripts: Sequence[Path], told: str, seed: int) -> int:
+    """Growth of this process when it loads the model and follows meetings."""
+    meetings, utterances, threads = map(int, told.split(","))
+    lines = lines_of(scripts, meetings * utterances, seed)
+    from operators.understand.engine import RuleEngine
+
+    rules = RuleEngine()
+    state = rules.start(MeetingContext())
+    for number, (speaker, text) in enumerate(lines[:200]):
+        state = rules.step(state, Spoken(f"u{number}", number, number + 1, speaker, text))
+    gc.collect()
+    before = round(usage_of(os.getpid()).rss_mb * 1e6)
+    scorer, appraisal = load_model(Settings(model="released"), SessionSettings(encoder_threads=threads))
+    running = Meetings(HybridEngine(scorer=scorer, appraisal=appraisal), meetings)
+    for number, line in enumerate(lines):
+        running.say(number % meetings, *line)
+    print(json.dumps({"grown": round(usage_of(os.getpid()).rss_mb * 1e6) - before}))
+    return 0
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Command line; 0 when done, 2 when the model cannot be used."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--scripts", type=Path, nargs="+", default=[ROOT / "models" / "everyday"])
+    parser.add_argument("--utterances", type=int, default=1500)
+    parser.add_argument("--no-memory", action="store_true")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--child", help=argparse.SUPPRESS)
+    given = parser.parse_args(arguments)
+    if given.child:
+        return _child(given.scripts, given.child, given.seed)
+    settings = SessionSettings()
+    try:
+        scorer, appraisal = load_model(Settings(model="released"), settings)
+    except (MinutesModelUnusable, AppraisalUnusable) as error:
+        print(f"model: {error}", file=sys.stderr)
+        return 2
+    profile = measured(MinutesModel(CUES, settings=settings), settings)
+    engine = HybridEngine(scorer=scorer, appraisal=appraisal)
+    lines = lines_of(given.scripts, given.utterances, given.seed)
+    told: dict[str, Any] = {
+        "model": scorer.name,
+        "threads": [settings.encoder_threads, settings.network_threads],
+    }
+    told["batch_curve_windows_per_s"] = {str(size): round(rate, 1) for size, rate in profile.windows_per_s}
+    told["pieces_per_s"] = round(profile.pieces_per_s, 1)
+    for meetings in (1, 12):
+        told[f"meetings_{meetings}"] = speeds(engine, lines, meetings)
+        progress(f"{meetings} meetings: {json.dumps(told[f'meetings_{meetings}'])}")
+    if not given.no_memory:
+        told["memory"] = memory(given.scripts, _MEMORY)
+    print_report("model", given.seed, told)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
