@@ -116,6 +116,8 @@ class GestureWatch:
 
     settings: GestureSettings = field(default_factory=GestureSettings)
     stretches: deque[Stretch] = field(default_factory=lambda: deque(maxlen=_MOST_STRETCHES))
+    _tells_ways: bool = False
+    """Whether its volumes have said which way anything moves."""
     _spacing_ns: int = 0
     _bouts: list[_Bout] = field(default_factory=list)
     _moved: deque[tuple[int, npt.NDArray[np.float32]]] = field(default_factory=lambda: deque(maxlen=16))
@@ -134,6 +136,10 @@ class GestureWatch:
     def volume(self, raw_ns: int, clock: int, maps: npt.NDArray[np.float16]) -> None:
         """The next volume, (maps, rows, columns)."""
         if len(maps) < MAPS:
+            return
+        self._tells_ways = self._tells_ways or bool(maps[[_ACROSS, _DOWN]].any())
+        if not self._tells_ways:
+            # Slow cameras and single pictures never do: that nobody moved in them says nothing.
             return
         self._goes_on(raw_ns, clock)
         ways = np.maximum(maps[[_ACROSS, _DOWN]].astype(np.float32) - self.settings.noise, 0.0).sum(axis=1)

@@ -5,6 +5,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
+from operators.align.gestures import MAPS, GestureWatch
 from operators.pictures.movement import CELL, FURTHEST_NS, SPACING_NS, Movement, displacement, reduced
 
 MS = 1_000_000
@@ -63,3 +64,16 @@ def test_ways_are_cells_in_200_ms_whatever_the_spacing() -> None:
         taken.append(float(movement.take()[0, 3:5, 5:7].mean()))
     assert taken[0] == pytest.approx(0.5 * 200 / 60 / CELL, rel=0.35)
     assert taken[0] == pytest.approx(taken[1], rel=0.35)
+
+
+def test_a_camera_whose_features_tell_no_ways_was_not_watched() -> None:
+    """That nobody raised a hand before it says nothing then."""
+    watch, other = GestureWatch(), GestureWatch()
+    still = np.zeros((MAPS, 9, 16), np.float16)
+    moved = still.copy()
+    moved[4, 3, 5] = 1.0
+    for number in range(20):
+        watch.see(number * 200_000_000, 0, still)
+        other.see(number * 200_000_000, 0, moved if number < 3 else still)
+    assert not watch.stretches
+    assert len(other.stretches) == 1
