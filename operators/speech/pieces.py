@@ -22,6 +22,7 @@ from operators.speech.events import (
 )
 from operators.speech.piece import Piece, echo_margin_db, mean_level_db, mean_margin_db, range_end_ns, sound
 from operators.speech.prosody import prosody_of
+from operators.speech.spoken import Spoken
 from operators.speech.stream import Frame
 from operators.speech.track import Track
 
@@ -38,6 +39,8 @@ class Pieces:
         self._partials = partials
         self._speculative = speculative
         self._pieces: dict[str, Piece] = {}
+        self._spoken: dict[str, Spoken] = {}
+        self._newest: dict[str, str] = {}
         self._events: list[SpeechEvent] = []
         self.offsets_ns: dict[str, int] = {}
         self.hotwords: tuple[str, ...] = ()
@@ -54,7 +57,13 @@ class Pieces:
     def result(self, piece_id: str, version: int, recognition: Recognition) -> None:
         """The answer to a request. Unknown and superseded ones are ignored."""
         piece = self._pieces.get(piece_id)
-        if piece is None or piece.done:
+        if piece is None:
+            return
+        if version == piece.settled and piece.heard is None:
+            piece.heard = recognition
+            if piece.closed:
+                self._tell_next(piece)
+        if piece.done:
             return
         if version == piece.settled:
             if piece.recognition is None:
@@ -105,13 +114,19 @@ class Pieces:
             if piece.done and piece.closed and self._span(piece)[1] < horizon_ns:
                 del self._pieces[piece.piece_id]
 
-    def dump(self) -> list[Any]:
+    def dump(self) -> dict[str, Any]:
         """State as plain values."""
-        return [piece.dump() for piece in self._pieces.values()]
+        return {
+            "pieces": [piece.dump() for piece in self._pieces.values()],
+            "spoken": [spoken.dump() for spoken in self._spoken.values()],
+            "newest": dict(self._newest),
+        }
 
-    def load(self, raw: list[Any]) -> None:
+    def load(self, raw: dict[str, Any]) -> None:
         """Take up what `dump` wrote, and ask again for decisive answers that had not come."""
-        self._pieces = {piece.piece_id: piece for piece in map(Piece.load, raw)}
+        self._pieces = {piece.piece_id: piece for piece in map(Piece.load, raw["pieces"])}
+        self._spoken = {spoken.piece_id: spoken for spoken in map(Spoken.load, raw["spoken"])}
+        self._newest = dict(raw["newest"])
         for piece in self._pieces.values():
             self._repeat(piece)
 
@@ -133,13 +148,49 @@ class Pieces:
         )
         track.piece_id = piece.piece_id
         self._pieces[piece.piece_id] = piece
+        self._look_back(track, piece, frames[0])
+
+    def _look_back(self, track: Track, piece: Piece, first: Frame) -> None:
+        """Let a piece that follows after a short pause be told what was said before it, now or when that is known."""
+        spoken = self._spoken.get(self._newest.get(track.key, ""))
+        count = None if spoken is None else spoken.follows(piece.piece_id, first)
+        pause = None if count is None else track.just_before(first, count)
+        if spoken is None or pause is None:
+            return
+        piece.pause = sound(pause).tobytes() if pause else b""
+        if spoken.words is None:
+            piece.waits_for = spoken.piece_id
+        else:
+            piece.before = spoken.before(piece.pause)
+
+    def _remember(self, piece: Piece, last: Frame) -> None:
+        """Keep what the next piece of the stream is told of this one, which ends with this frame."""
+        earlier = self._spoken.get(self._newest.get(piece.stream, ""))
+        if earlier is not None and earlier.words is not None:
+            del self._spoken[earlier.piece_id]
+        self._newest[piece.stream] = piece.piece_id
+        self._spoken[piece.piece_id] = Spoken.of(piece.piece_id, last, piece.pcm)
+        self._tell_next(piece)
+
+    def _tell_next(self, piece: Piece) -> None:
+        """The answer for a closed piece is there: whatever becomes of it, those that wait for it may go."""
+        spoken = self._spoken.get(piece.piece_id)
+        if spoken is None or piece.heard is None:
+            return
+        spoken.words = piece.heard.words
+        for later in list(self._pieces.values()):
+            if later.waits_for == piece.piece_id:
+                later.waits_for, later.before = None, spoken.before(later.pause)
+                self._repeat(later)
+        if self._newest.get(piece.stream) != piece.piece_id:
+            del self._spoken[piece.piece_id]
 
     def _request(self, track: Track, piece: Piece, frames: list[Frame], kind: Kind) -> None:
         piece.version += 1
         pcm = sound(frames)
         if kind != "partial":
             piece.settled, piece.settled_end = piece.version, frames[-1].index
-            piece.recognition = None
+            piece.recognition = piece.heard = None
             piece.hotwords = self.hotwords
             piece.pcm = pcm.tobytes()
         voiced = [frame for frame in frames if frame.voiced]
@@ -157,6 +208,8 @@ class Pieces:
         hotwords: tuple[str, ...],
         end_ns: int,
     ) -> None:
+        if kind != "partial" and piece.waits_for is not None:
+            return
         self._events.append(
             RecognitionRequest(
                 piece_id=piece.piece_id,
@@ -168,12 +221,13 @@ class Pieces:
                 end_ns=end_ns,
                 priority=_PRIORITY[kind],
                 hotwords=hotwords,
+                before=None if kind == "partial" else piece.before,
             )
         )
 
     def _resumed(self, piece: Piece) -> None:
         if piece.settled:
-            piece.settled, piece.recognition, piece.pcm = 0, None, b""
+            piece.settled, piece.recognition, piece.heard, piece.pcm = 0, None, None, b""
             self._events.append(SpeechResumed(piece.piece_id, piece.version, piece.device))
 
     def _closed(self, track: Track, step: Closed) -> None:
@@ -182,6 +236,7 @@ class Pieces:
         if not piece.settled or piece.settled_end != step.frames[-1].index:
             self._request(track, piece, step.frames, "final")
         piece.closed = True
+        self._remember(piece, step.frames[-1])
         piece.start_ns, piece.end_ns = step.first_voiced.start_ns, step.last_voiced.end_ns
         piece.gaps = [
             (start, end)
@@ -206,7 +261,8 @@ class Pieces:
             return
         # Only now: nobody waits for it while somebody speaks.
         prosody = prosody_of(np.frombuffer(piece.pcm, np.int16).astype(np.float32) / 32768.0)
-        piece.done, piece.shown, piece.pcm = True, piece.settled, b""
+        piece.done, piece.shown = True, piece.settled
+        _let_go(piece)
         self._events.append(
             PieceClosed(
                 piece_id=piece.piece_id,
@@ -248,7 +304,9 @@ class Pieces:
 
     def _drop(self, piece: Piece, reason: str) -> None:
         """End a piece without text; said aloud only where something of it had been shown."""
-        piece.done, piece.pcm, piece.recognition = True, b"", None
+        piece.done, piece.recognition = True, None
+        if piece.closed:
+            _let_go(piece)
         if piece.shown:
             self._events.append(PieceWithdrawn(piece.piece_id, piece.version, piece.device, reason))
 
@@ -276,9 +334,14 @@ class Pieces:
 
     def _repeat(self, piece: Piece) -> None:
         """Ask again for a decisive answer that was outstanding."""
-        if piece.done or not piece.settled or piece.recognition is not None:
+        if not piece.settled or piece.heard is not None or not piece.pcm:
             return
         pcm = np.frombuffer(piece.pcm, dtype=np.int16)
         kind: Kind = "final" if piece.closed else "speculative"
         end_ns = piece.samples_start_ns + len(pcm) * 62_500
         self._ask(piece, piece.settled, kind, pcm, piece.hotwords, end_ns)
+
+
+def _let_go(piece: Piece) -> None:
+    """Forget the sound of a piece that is decided."""
+    piece.pcm, piece.pause, piece.before = b"", b"", None

@@ -12,7 +12,7 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
-from models.speech_recogniser import Recognition
+from models.speech_recogniser import Before, Recognition
 from operators import telemetry
 from operators.speech.events import RecognitionRequest
 
@@ -21,7 +21,12 @@ class Recogniser(Protocol):
     """What the pool needs of a recogniser; it is called by several threads at once."""
 
     def recognise(
-        self, samples: npt.NDArray[np.float32], *, hotwords: tuple[str, ...] = (), word_times: bool = True
+        self,
+        samples: npt.NDArray[np.float32],
+        *,
+        hotwords: tuple[str, ...] = (),
+        word_times: bool = True,
+        before: Before | None = None,
     ) -> Recognition:
         """Recognise one piece."""
         ...
@@ -157,7 +162,10 @@ class RecognitionPool:
             answer: Recognition | Exception
             try:
                 answer = self._recogniser.recognise(
-                    request.samples, hotwords=request.hotwords, word_times=request.kind != "partial"
+                    request.samples,
+                    hotwords=request.hotwords,
+                    word_times=request.kind != "partial",
+                    before=request.before,
                 )
             except Exception as error:  # whatever the weights do to one piece must not end the thread
                 answer = error

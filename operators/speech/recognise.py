@@ -22,7 +22,7 @@ from operators.speech.seats import Level, Seats, SeatSettings
 from operators.speech.stream import FRAME_NS, SoundStream, StreamName
 from operators.speech.track import Track, track_key
 
-STATE_FORMAT = 2
+STATE_FORMAT = 3
 
 
 @dataclass(frozen=True)

@@ -4,8 +4,10 @@ from collections import deque
 from collections.abc import Sequence
 from typing import Any
 
+from models.voice_activity import FRAME_SAMPLES
 from operators.speech.delay import Arrangement, DelayScores, clear_seat
 from operators.speech.endpointing import Endpointer, EndpointSettings, Step
+from operators.speech.spoken import MOST_PAUSE_FRAMES
 from operators.speech.stream import Frame, SoundStream
 from operators.speech.telephone import Line
 
@@ -45,6 +47,7 @@ class Track:
         self.margin_db = 0.0
         self.own = False
         self.piece_id: str | None = None
+        self._recent: deque[Frame] = deque(maxlen=MOST_PAUSE_FRAMES + settings.pre_roll_frames + 1)
         self.flushed = False
         self._still_run = 0
         self._missed = 0
@@ -70,12 +73,19 @@ class Track:
 
     def feed(self, frame: Frame) -> list[Step]:
         """Let the endpointer have a decided frame."""
+        self._recent.append(frame)
         steps = self.endpointer.feed(frame)
         if self.delays is not None and self.endpointer.open and frame.voiced:
             place = self._turn()
             if place is not None:
                 steps = [*steps, *self.endpointer.cut(place)]
         return steps
+
+    def just_before(self, first: Frame, count: int) -> list[Frame] | None:
+        """The `count` frames before one that came a moment ago, None where some are missing."""
+        start = first.index - count * FRAME_SAMPLES
+        found = [frame for frame in self._recent if start <= frame.index < first.index]
+        return found if len(found) == count else None
 
     def speaker(self, frames: Sequence[Frame]) -> str | None:
         """Who speaks in these frames: by seat, by delay, or None."""
@@ -113,6 +123,7 @@ class Track:
             "own": self.own,
             "piece": self.piece_id,
             "flushed": self.flushed,
+            "recent": [frame.dump() for frame in self._recent],
             "still": [self._still_run, self._missed],
             "line": self.line.dump(),
             "delays": None if self.delays is None else _dump_delays(self.delays),
@@ -129,6 +140,7 @@ class Track:
         if track.delays is not None:
             track.delays.load(before)
         track.endpointer = Endpointer.load(settings, raw["endpointer"])
+        track._recent.extend(Frame.load(frame) for frame in raw["recent"])
         track.undecided.extend(Frame.load(frame) for frame in raw["undecided"])
         track.margin_db, track.own = raw["margin_db"], raw["own"]
         track.piece_id, track.flushed = raw["piece"], raw["flushed"]

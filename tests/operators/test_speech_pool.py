@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from models.speech_recogniser import Recognition
+from models.speech_recogniser import Before, Recognition
 from operators.speech.events import Kind, RecognitionRequest
 from operators.speech.pool import Answer, PoolFull, PoolSettings, RecognitionPool, Superseded
 
@@ -22,7 +22,12 @@ class Gate:
     order: list[float] = field(default_factory=list)
 
     def recognise(
-        self, samples: npt.NDArray[np.float32], *, hotwords: tuple[str, ...] = (), word_times: bool = True
+        self,
+        samples: npt.NDArray[np.float32],
+        *,
+        hotwords: tuple[str, ...] = (),
+        word_times: bool = True,
+        before: Before | None = None,
     ) -> Recognition:
         self.order.append(float(samples[0]))
         self.began.release()
