@@ -28,7 +28,7 @@ def examine(settings: Settings) -> dict[str, Any]:
         "speech": _tried(lambda: _speech(settings)),
         "slides": _tried(_slides),
         "voice_activity": _tried(_voice),
-        "minutes": "rules",
+        "minutes": _tried(lambda: _minutes(settings)),
         "broker": _tried(lambda: _broker(settings)),
         "embedded_broker": _tried(_embedded),
         "java": shutil.which("java") or "not found (only needed for Apache Kafka on this machine)",
@@ -91,6 +91,21 @@ def _voice() -> str:
 
     VoiceActivity()
     return "Silero"
+
+
+def _minutes(settings: Settings) -> str:
+    if settings.model == "rules":
+        return "rules alone"
+    from models.minutes.profile import memory_plan
+
+    from .minutes_model import load_model
+
+    scorer, _ = load_model(settings)
+    plan = memory_plan(12, 400)
+    return (
+        f"{scorer.name} and rules; for 12 meetings about {plan.total / 1e6:.0f} MB "
+        f"({plan.sessions / 1e6:.0f} sessions, {plan.caches / 1e6:.0f} caches, {plan.meetings / 1e6:.0f} meetings)"
+    )
 
 
 def _broker(settings: Settings) -> str:
