@@ -101,7 +101,8 @@ class HybridEngine(RuleEngine):
             state = self._hinted(drafts, state, heard, said) if later else state
             self._take_back(drafts, said, index)
             for family, least in zip(FAMILIES, self.hybrid.birth, strict=True):
-                if getattr(said, family) >= least:
+                # Without a word there is nothing to publish, however sure the model is.
+                if heard.clauses and getattr(said, family) >= least:
                     self._conceive(drafts, heard, family, said, state)
         return replace(
             state,

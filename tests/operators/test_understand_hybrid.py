@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
+import pytest
 
 from models.minutes.appraisal import Appraisal, Judgement
 from models.minutes.inputs import Told, Window
@@ -110,6 +111,16 @@ def test_utterances_that_belong_together_are_one_item() -> None:
         items = _standing(engine, _read(engine, [*spoken[:5], replace(spoken[5], text=more)]), "action_item")
         assert len(items) == count or (count == 2 and "said again" in items[0].reasons)
     assert [q.utterance_id for q in items[0].evidence] == ["u1", "u5"]
+
+
+@pytest.mark.parametrize("wordless", ["", "…", "?!", "🙂", "- -"])
+def test_an_utterance_without_words_is_no_item_and_no_part_of_one(wordless: str) -> None:
+    sure = UtteranceScores(action=0.9)
+    joins = UtteranceScores(0.9, 0.9, 0.9, withdrawn=0.1, joins=0.9, joins_to=((1, 0.9),))
+    engine = HybridEngine(scorer=Says({_UNUSUAL: sure, wordless: joins}), appraisal=_BY_SCORE)
+    spoken = _said(*_TALK[:2], ("Mira", wordless), *_TALK[2:])
+    items = [i for i in engine.items(engine.finish(_read(engine, spoken))) if not i.withdrawn]
+    assert [[q.utterance_id for q in i.evidence] for i in items] == [["u1"]]
 
 
 def test_what_the_model_takes_for_taken_back_is_no_longer_published() -> None:
