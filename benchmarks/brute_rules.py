@@ -370,7 +370,8 @@ def _call(node: tree.Call, env: Mapping[str, Any]) -> Any:
 
 def _behind(name: str, item: Any, env: Mapping[str, Any]) -> list[str]:
     if name == "quotes":
-        return [evidence.quote for evidence in item.evidence]
+        # What a camera saw is described, not quoted.
+        return [evidence.quote for evidence in item.evidence if evidence.kind != "picture"]
     found = [e.speaker for e in item.evidence if e.speaker is not None]
     if name == "speakers":
         return list(dict.fromkeys(found))
