@@ -96,13 +96,14 @@ METRICS: Final = (
 )  # fmt: skip
 
 
-class _Told:
-    """Says once that the collector is away, and once that it is back."""
+class CollectorWatch:
+    """Says once that the collector is away, and once that it is back. For all threads that send to it."""
 
     def __init__(self, service: str, where: str) -> None:
         self._service = service
         self._where = where
         self._away = self._closed = False
+        self._answered_s = 0.0
         self._lock = threading.Lock()
 
     def close(self) -> None:
@@ -110,42 +111,51 @@ class _Told:
         with self._lock:
             self._closed = True
 
-    def result(self, good: bool) -> None:
-        """Something was sent, or could not be."""
+    def result(self, good: bool, begun_s: float) -> None:
+        """Something was sent, or could not be; ``begun_s`` is when that began, on a monotonic clock."""
         with self._lock:
-            if good != self._away or self._closed:
+            if good:
+                self._answered_s = time.monotonic()
+            # What began before somebody else was answered says nothing of now.
+            if good != self._away or self._closed or (not good and begun_s <= self._answered_s):
                 return
             self._away = not good
-        if good:
-            say(f"{self._service}: the telemetry collector at {self._where} answers again", "telemetry_back")
-        else:
-            say(
-                f"{self._service}: no telemetry collector answers at {self._where}; the flow goes on without",
-                "telemetry_away",
-            )
+            # Under the lock, so that the lines come in the order of what they tell.
+            if good:
+                say(
+                    f"{self._service}: the telemetry collector at {self._where} answers again",
+                    "telemetry_back",
+                )
+            else:
+                say(
+                    f"{self._service}: no telemetry collector answers at {self._where}; the flow goes on without",
+                    "telemetry_away",
+                )
 
 
 class _Spans(OTLPSpanExporter):
-    def __init__(self, told: _Told, **settings: Any) -> None:
+    def __init__(self, told: CollectorWatch, **settings: Any) -> None:
         super().__init__(**settings)
         self._told = told
 
     def export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:
+        begun_s = time.monotonic()
         result = super().export(spans)
-        self._told.result(result is SpanExportResult.SUCCESS)
+        self._told.result(result is SpanExportResult.SUCCESS, begun_s)
         return result
 
 
 class _Metrics(OTLPMetricExporter):
-    def __init__(self, told: _Told, **settings: Any) -> None:
+    def __init__(self, told: CollectorWatch, **settings: Any) -> None:
         super().__init__(**settings)
         self._told = told
 
     def export(
         self, metrics_data: MetricsData, timeout_millis: float | None = 10_000, **settings: Any
     ) -> MetricExportResult:
+        begun_s = time.monotonic()
         result = super().export(metrics_data, timeout_millis, **settings)
-        self._told.result(result is MetricExportResult.SUCCESS)
+        self._told.result(result is MetricExportResult.SUCCESS, begun_s)
         return result
 
 
@@ -164,7 +174,7 @@ class Exporting:
         quiet.addHandler(logging.NullHandler())
         quiet.propagate = False  # people get our line, once an outage, instead of one for each attempt
         resource = Resource.create({"service.name": service, "service.version": version})
-        told = self._told = _Told(
+        told = self._told = CollectorWatch(
             service, endpoint or os.environ.get("OTEL_EXPORTER_OTLP_ENDPOINT", "the default address")
         )
         base = None if endpoint is None else endpoint.rstrip("/")

@@ -22,7 +22,7 @@ from operators.broker.source import Received
 from operators.ingest import Ingest, IngestSettings
 from operators.log import Event
 from operators.store import StepStore
-from operators.telemetry_export import METRICS, Exporting
+from operators.telemetry_export import METRICS, CollectorWatch, Exporting
 from operators.telemetry_steps import (
     LONGEST_NS,
     WINDOW_NS,
@@ -313,6 +313,17 @@ def test_a_collector_that_is_away_is_told_of_once_and_costs_nothing(
     assert eventually(lambda: collector.metrics.get(("minuted.utterances", "closed")) == 5000)
     assert eventually(lambda: ("minuted.state.size", "") in collector.metrics)
     probe.close()
+
+
+def test_a_request_that_failed_before_another_was_answered_says_nothing_of_now(
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    watch, begun_s = CollectorWatch("flows.perceive", "here"), time.monotonic()
+    for good in (False, True, False, True):
+        watch.result(good, begun_s)
+    assert [line.rpartition(" ")[2] for line in capfd.readouterr().err.splitlines()] == ["without", "again"]
+    watch.result(False, time.monotonic())
+    assert "no telemetry collector" in capfd.readouterr().err
 
 
 def test_the_end_of_a_flow_waits_for_no_collector(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
