@@ -10,10 +10,12 @@ import gc
 import json
 import os
 import random
+import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -21,7 +23,8 @@ import numpy as np
 
 from flows.minutes_model import load_model
 from models.minutes.appraisal import AppraisalUnusable
-from models.minutes.profile import measured, memory_plan
+from models.minutes.inputs import WINDOW, Context, Told, Window
+from models.minutes.memory import memory_plan
 from models.minutes.session import MinutesModel, MinutesModelUnusable, SessionSettings
 from operators.settings import Settings
 from operators.understand.cues import CUES
@@ -34,6 +37,11 @@ from .scripts import everyday_scripts, spoken_of
 
 _MEMORY: Final = ((1, 50, 1), (1, 400, 1), (4, 150, 1), (8, 60, 1), (12, 100, 1), (6, 300, 2))
 """Meetings, utterances each, threads of the encoder: none of them was used to find the plan's figures."""
+_BATCHES: Final = (1, 4, 12)
+_TRIES: Final = 5
+_LINE: Final = (
+    "Could you send the numbers of the last quarter to the whole group by Friday afternoon, please?"
+)
 _PEOPLE: Final = ("Mira", "Tom", "Ana", "Leo")
 _STEP_NS: Final = 4_000_000_000
 
@@ -85,6 +93,39 @@ def speeds(engine: HybridEngine, lines: Sequence[tuple[str, str]], meetings: int
         "utterances_per_s": round(len(lines) / wall, 1), "utterances_per_core_s": round(len(lines) / cpu, 1),
         "window_ms": ranks(times),
     }  # fmt: skip
+
+
+def throughput(model: MinutesModel) -> tuple[dict[str, float], float]:
+    """Windows a second by how many go in one run, and pieces a second of the text encoder.
+
+    The product runs one window at a time on one thread, whatever the gain of more would be: scores must not depend on
+    batch mates, nor on how many cores a machine has.
+    """
+    number = iter(range(10**9))
+    window = full_window(model)
+    windows = {
+        str(size): round(size * rate(partial(model.scores_together, [window] * size)), 1) for size in _BATCHES
+    }
+    return windows, round(rate(lambda: model.vectors(f"{next(number)} {_LINE}")), 1)
+
+
+def rate(run: Callable[[], object]) -> float:
+    """Runs a second, by the median of a few."""
+    run()
+    times = []
+    for _ in range(_TRIES):
+        begun = time.perf_counter()
+        run()
+        times.append(time.perf_counter() - begun)
+    return 1.0 / max(1e-9, statistics.median(times))
+
+
+def full_window(model: MinutesModel) -> Window:
+    """A window as a long meeting has it."""
+    context, vectors = Context(), model.vectors(_LINE)
+    for turn in range(6 * WINDOW):
+        context = context.heard(Told(f"s{turn % 4}", 16, vectors, (0.0,) * len(model.layout.cues)))
+    return context.window()
 
 
 def memory(scripts: Sequence[Path], configurations: Sequence[tuple[int, int, int]]) -> list[dict[str, Any]]:
@@ -141,15 +182,14 @@ def main(arguments: list[str] | None = None) -> int:
     except (MinutesModelUnusable, AppraisalUnusable) as error:
         print(f"model: {error}", file=sys.stderr)
         return 2
-    profile = measured(MinutesModel(CUES, settings=settings), settings)
+    windows_per_s, pieces_per_s = throughput(MinutesModel(CUES, settings=settings))
     engine = HybridEngine(scorer=scorer, appraisal=appraisal)
     lines = lines_of(given.scripts, 2 * given.utterances, given.seed)
     told: dict[str, Any] = {
         "model": scorer.name,
         "threads": [settings.encoder_threads, settings.network_threads],
     }
-    told["batch_curve_windows_per_s"] = {str(size): round(rate, 1) for size, rate in profile.windows_per_s}
-    told["pieces_per_s"] = round(profile.pieces_per_s, 1)
+    told["batch_curve_windows_per_s"], told["pieces_per_s"] = windows_per_s, pieces_per_s
     for part, meetings in enumerate((1, 12)):
         # Each part has lines of its own: the encoder remembers what was said before.
         mine = lines[part * given.utterances : (part + 1) * given.utterances]

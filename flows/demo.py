@@ -19,6 +19,7 @@ from operators.settings import load_settings
 
 from .brokers import guarded_command
 from .demo_clocks import clock_lines
+from .files import log_line
 from .installation import ROOT, Installation, InstallationError
 from .latency import LatencyMeter, latency_lines, truth_of
 from .live_view import LiveView
@@ -47,8 +48,8 @@ class _Seen:
 
     def on_message(self, topic: Topic, value: bytes, seen_ns: int, sent_ns: int) -> None:
         self.meter.feed(topic.name, value, seen_ns, sent_ns)
-        if topic is TIMELINE and value[:1] == b"{":
-            self.log.append(value)
+        if topic is TIMELINE:
+            self.log.append(log_line(value))
         elif topic is STATE:
             self.state = value
         elif topic is REVIEW:

@@ -20,6 +20,7 @@ from operators.align.grid import to_timeline_ns
 from operators.clock.records import in_force
 
 from .command_settings import settings_of
+from .files import is_features
 
 FAULTS: Final[Mapping[str, ClockFault]] = {
     "mic-2": ClockFault(offset_ns=180_000_000, noise_ns=0),
@@ -69,6 +70,8 @@ def followed(log: Iterable[bytes], faults: Mapping[str, ClockFault] = FAULTS) ->
     found_s: dict[str, float] = {}
     start_ns = end_ns = newest_ns = 0
     for line in log:
+        if is_features(line):
+            continue
         record = TIMELINE_RECORD.validate_json(line)
         if isinstance(record, ControlRecord) and isinstance(record.control, MeetingStarted):
             start_ns = newest_ns = record.control.start_ns or 0

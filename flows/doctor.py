@@ -96,7 +96,7 @@ def _voice() -> str:
 def _minutes(settings: Settings) -> str:
     if settings.model == "rules":
         return "rules alone"
-    from models.minutes.profile import memory_plan
+    from models.minutes.memory import memory_plan
 
     from .minutes_model import load_model
 

@@ -22,7 +22,7 @@ MAX_PIECES: Final = 6
 _JOINED_WORDS: Final = 12
 _LONGEST_WORDS: Final = 28
 _MAX_TOKENS: Final = 64
-_CACHED: Final = 4096
+PIECES_KEPT: Final = 4096
 _MAX_CHARACTERS: Final = 20_000
 
 TOKENIZER: Final = Path(__file__).with_name("tokenizer.json")
@@ -121,7 +121,7 @@ class Encoder:
         if found is None:
             found = pooled(self.states([self.tokens(text)]))[0]
             self._kept[text] = found
-            if len(self._kept) > _CACHED:
+            if len(self._kept) > PIECES_KEPT:
                 self._kept.popitem(last=False)
         else:
             self._kept.move_to_end(text)

@@ -4,17 +4,14 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Sequence
-from typing import Final
 
 from models.minutes.inputs import Told, Window
+from models.minutes.memory import ANSWERS_KEPT
 from models.minutes.scores import UtteranceScores
 from models.minutes.session import MinutesModel
 from operators.language.text import MAX_CHARACTERS
 from operators.understand.cues import Figures
 from operators.understand.types import Spoken
-
-_KEPT: Final = 1024
-"""Windows whose scores are kept: what is heard is scored again when it settles, mostly in the same order."""
 
 
 class ModelScorer:
@@ -35,7 +32,7 @@ class ModelScorer:
         found = self._kept.get(digest)
         if found is None:
             found = self._kept[digest] = self._model.scores(window)
-            if len(self._kept) > _KEPT:
+            if len(self._kept) > ANSWERS_KEPT:
                 self._kept.popitem(last=False)
         else:
             self._kept.move_to_end(digest)

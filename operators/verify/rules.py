@@ -151,7 +151,8 @@ class RuleGuard:
                 if item is None:
                     continue
                 if decision.item_id in unmended or round_ == _SWEEPS - 1:
-                    changed = self._withhold(item, decision)
+                    self._withhold(item, decision)
+                    changed = True
                 elif item.verdict not in ("review", "fallback"):
                     self._current[item.item_id] = self._acted(item, decision)
                     changed = True
@@ -238,12 +239,14 @@ class RuleGuard:
         if item is None:
             return False
         if decision.action == "drop" or (decision.action == "fallback" and item_id in self._rewritten):
-            return self._withhold(item, decision)
+            self._withhold(item, decision)
+            return True
         if decision.action == "fallback":
             self._rewritten.add(item_id)
             plainer = rewrite(item)
             if plainer is None or last:
-                return self._withhold(item, decision)
+                self._withhold(item, decision)
+                return True
             self._current[item_id] = _with_doubts(plainer, decision)
             self._document.put(plainer.section, item_of(plainer))
             return True
@@ -263,10 +266,9 @@ class RuleGuard:
         self._made[item.item_id] = replace(made, acted=(decision, item, new))
         return new
 
-    def _withhold(self, item: VerifiedItem, decision: Decision) -> bool:
+    def _withhold(self, item: VerifiedItem, decision: Decision) -> None:
         self._current[item.item_id] = self._acted(item, decision, withhold=True)
         self._document.remove(item.item_id)
-        return True
 
     def _refused(self, rule: Rule) -> set[str]:
         """Items for which it cannot be said that a rule holds."""
