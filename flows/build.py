@@ -26,6 +26,7 @@ from operators.broker.journal import KafkaJournal
 from operators.broker.kafka_link import TopicProblem, check_topics
 from operators.broker.sink import Outgoing, ShardSink
 from operators.broker.source import ShardSource
+from operators.broker.turns import TurnSettings
 from operators.clock import ClockSettings, clock
 from operators.clock.lights import Lights
 from operators.deliver.keys import KeyProblem, KeyStore, master_key
@@ -169,7 +170,8 @@ def add_minutes(flow: Dataflow, settings: Settings) -> KeyedStream[tuple[int, Ou
     """the log -> align -> understand -> verify -> deliver."""
     stores = Stores(settings.state_dir, "minutes", MINUTES_STEPS, sync=settings.state_sync)
     beat = Heartbeat(settings.state_dir, flow.flow_id, "timeline")
-    received = op.input("timeline", flow, ShardSource(settings.link(), (TIMELINE,), on_turn=beat))
+    source = ShardSource(settings.link(), (TIMELINE,), turns=TurnSettings(), on_turn=beat)
+    received = op.input("timeline", flow, source)
     aligned = align(received, stores, AlignSettings())
     found = understanding(settings)
     drafted = understand(aligned, stores, found.engine)

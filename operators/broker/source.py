@@ -27,12 +27,12 @@ from contracts.headers import traceparent_of
 from contracts.topics import CONTROL, Topic
 from operators import telemetry
 from operators.broker.kafka_link import BrokerLink, broker_watch
+from operators.broker.turns import MOST, Share, TurnSettings
 from operators.log import say
 from operators.shard import shard_key
 
 _PUMP_EVERY_S: Final = 0.000_5
 _PUMP_MESSAGES: Final = 2_000
-_BATCH: Final = 500
 _READ_AHEAD: Final = 2_000
 """Messages buffered per topic and shard before that partition is paused."""
 _TELL_EVERY_S: Final = 0.25
@@ -168,6 +168,7 @@ class _ShardPartition(StatefulSourcePartition[Keyed, dict[str, int]]):
         first: str,
         offsets: dict[str, int],
         tell_caught_up: bool,
+        share: Share | None,
     ) -> None:
         self._shared = shared
         self._shard = shard
@@ -181,13 +182,21 @@ class _ShardPartition(StatefulSourcePartition[Keyed, dict[str, int]]):
         self._backlog = Backlog()
         self._looked_at = 0.0
         self._probe = telemetry.probe()
+        self._share = share
+        self._handed = 0
+        self._turned_at = time.monotonic()
         for topic in topics:
             shared.add(topic, shard, offsets.get(topic, OFFSET_BEGINNING))
 
     def next_batch(self) -> list[Keyed]:
         self._shared.pump()
         out: list[Keyed] = []
-        while len(out) < _BATCH:
+        most = (
+            MOST
+            if self._share is None
+            else self._share.next(self._handed, time.monotonic() - self._turned_at)
+        )
+        while len(out) < most:
             topic = self._next_topic()
             if topic is None:
                 break
@@ -198,6 +207,7 @@ class _ShardPartition(StatefulSourcePartition[Keyed, dict[str, int]]):
             self._offsets[topic] = received.offset + 1
             out.append((self._key, (self._shard, received)))
             newest = received
+        self._handed, self._turned_at = len(out), time.monotonic()
         if out and time.monotonic() - self._looked_at >= _LOOK_EVERY_S:
             self._look(newest)
         if self._tell_caught_up and self._offsets:
@@ -268,10 +278,12 @@ class ShardSource(FixedPartitionedSource[Keyed, dict[str, int]]):
 
     def __init__(
         self, link: BrokerLink, topics: Iterable[Topic], *, tell_caught_up: bool = False,
-        on_turn: Callable[[], None] = lambda: None,
+        turns: TurnSettings | None = None, on_turn: Callable[[], None] = lambda: None,
     ) -> None:  # fmt: skip
-        """``tell_caught_up``: hand on ``CaughtUp`` between messages; ``on_turn`` is called as the loop turns."""
+        """``tell_caught_up``: hand on ``CaughtUp`` between messages; ``turns`` keeps one shard from holding up the
+        others, where messages are dear; ``on_turn`` is called as the loop turns."""
         self._tell_caught_up = tell_caught_up
+        self._turns = turns
         self._on_turn = on_turn
         self._link = link
         self._topics = tuple(link.names.of(t) for t in topics)
@@ -286,8 +298,9 @@ class ShardSource(FixedPartitionedSource[Keyed, dict[str, int]]):
         shared = getattr(self._local, "consumer", None)
         if shared is None:
             shared = self._local.consumer = _SharedConsumer(self._link, self._on_turn)
+        share = Share(self._turns) if self._turns is not None else None
         return _ShardPartition(
-            shared, int(for_part), self._topics, self._first, resume_state or {}, self._tell_caught_up
+            shared, int(for_part), self._topics, self._first, resume_state or {}, self._tell_caught_up, share
         )
 
 
