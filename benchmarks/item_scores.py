@@ -134,12 +134,17 @@ def pairs_of(
     return pairs
 
 
-def score_minutes(script: Mapping[str, Any], minutes: Mapping[str, Any], limits: Limits = EVERYDAY) -> Counts:
+def score_minutes(
+    script: Mapping[str, Any],
+    minutes: Mapping[str, Any],
+    limits: Limits = EVERYDAY,
+    sections: Sequence[str] = SECTIONS,
+) -> Counts:
     """Counts of one meeting: hits, predicted and gold by section, owners and dates, what was false and why."""
     counts: Counts = collections.Counter()
     truth = script["truth"]
     live = {e for section in SECTIONS for entry in truth[section] for e in entry["evidence"]}
-    for section in SECTIONS:
+    for section in sections:
         items, gold = minutes[section], truth[section]
         pairs = pairs_of(items, section, script, limits)
         cover = covered(items, script, limits)

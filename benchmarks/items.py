@@ -1,11 +1,12 @@
 """Fits what judges items by rules and model together, and says by cross-validation how good the items are.
 
-    python -m benchmarks.items --scores out_of_fold.pkl --scripts DIR… --research FOLDER --model NAME --out items.json
+    python -m benchmarks.items --scores out_of_fold.pkl --scripts DIR… --research FOLDER --model GRAPH --out items.json
 
 ``--scores`` holds scores of meetings that the network which made them has not seen
-(`models.minutes.stages calibrate --scores`). Weights and thresholds of a meeting's items come from meetings of other
-groups. Prints one JSON line: precision, recall and F1 by source and section; with ``--ablate`` also without rules,
-without model and without its pointers.
+(`models.minutes.stages calibrate --scores`). Probabilities of a meeting's items come from meetings of other groups, and
+so do the thresholds with which its figures are counted; what is written is fitted on all. Prints one JSON line:
+precision, recall and F1 by source and section; with ``--ablate`` also without rules, without model and without its
+pointers.
 """
 
 import argparse
@@ -13,12 +14,13 @@ import collections
 import pickle
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
+import onnxruntime
 
 from models.minutes.appraisal import Appraisal, Judgement
 from models.minutes.inputs import Told, Window
@@ -135,6 +137,8 @@ def read_all(
         for split in ("dev", "train"):
             meetings = folder / f"meetings.{split}.jsonl"
             said = folder / f"utterances.{split}.jsonl.gz"
+            if not meetings.is_file():
+                continue
             people = {s["meeting"]: s["attendees"] for s in research_scripts(meetings, said)}
             for script in read_research(meetings, said):
                 if script["meeting"] in table:
@@ -143,17 +147,23 @@ def read_all(
     return out
 
 
-def judge(made: Sequence[Judged], folds: int, strength: float) -> tuple[list[dict[str, float]], Appraisal]:
-    """Held-out probability of every candidate (by id of its entry), and the weights fitted on all."""
+def folds_of(made: Sequence[Judged], folds: int) -> list[int]:
+    """The fold of each meeting; groups stay together."""
     groups = sorted({m.group for m in made})
     fold = {group: (number * 7919) % len(groups) % folds for number, group in enumerate(groups)}
+    return [fold[m.group] for m in made]
+
+
+def judge(made: Sequence[Judged], folds: int, strength: float) -> tuple[list[dict[str, float]], Appraisal]:
+    """Held-out probability of every candidate (by id of its entry), and the weights fitted on all."""
+    fold = folds_of(made, folds)
     found: list[dict[str, float]] = [{} for _ in made]
     families: dict[str, Judgement] = {}
     for family in SECTION_OF:
         rows = [(place, c) for place, m in enumerate(made) for c in m.candidates if c.family == family]
         figures = np.array([c.figures for _, c in rows]).reshape(-1, len(FIGURES))
         holds = np.array([c.holds for _, c in rows], np.float64)
-        held_in = np.array([fold[made[place].group] for place, _ in rows])
+        held_in = np.array([fold[place] for place, _ in rows])
         for number in range(folds):
             seen = held_in != number
             weights = fitted(figures[seen], holds[seen], strength)
@@ -168,67 +178,104 @@ def judge(made: Sequence[Judged], folds: int, strength: float) -> tuple[list[dic
     return found, Appraisal(FIGURES, "", families)
 
 
-def counts_at(
-    made: Sequence[Judged], found: Sequence[Mapping[str, float]], least: Mapping[str, tuple[float, float]]
-) -> Counts:
-    """Counts over meetings where items from these probabilities on (short, long meetings) are published."""
-    counts: Counts = collections.Counter()
-    for meeting, sure in zip(made, found, strict=True):
-        minutes: dict[str, list[dict[str, Any]]] = {section: [] for section in SECTION_OF.values()}
-        chosen = [
-            (c.draft, c.item) for c in meeting.candidates if sure[c.item.id] >= least[c.family][meeting.long]
-        ]
-        kept = {item.id for _, item in (apart(chosen, sure) if meeting.long else chosen)}
-        for c in meeting.candidates:
-            if c.item.id in kept and not c.item.withdrawn:
-                minutes[SECTION_OF[c.family]].append(c.entry)
-        counts += score_minutes(meeting.script, minutes, meeting.limits)
-    return counts
+def published(
+    meeting: Judged, sure: Mapping[str, float], family: Family, least: float
+) -> tuple[Candidate, ...]:
+    """What stands in the minutes of one kind where items from this probability on do."""
+    mine = [c for c in meeting.candidates if c.family == family and sure[c.item.id] >= least]
+    chosen = [(c.draft, c.item) for c in mine]
+    kept = {item.id for _, item in (apart(chosen, sure) if meeting.long else chosen)}
+    return tuple(c for c in mine if c.item.id in kept and not c.item.withdrawn)
 
 
-def best_thresholds(
-    made: Sequence[Judged], found: Sequence[Mapping[str, float]]
-) -> dict[str, tuple[float, float]]:
-    """The probabilities with the best F1 for each family, in short and in long meetings."""
-    out: dict[str, tuple[float, float]] = {}
-    for family, section in SECTION_OF.items():
-        best = []
-        for long in (False, True):
-            mine = [(m, f) for m, f in zip(made, found, strict=True) if m.long == long]
-            chosen = (0.0, 0.5)
-            for least in _GRID if mine else ():
-                only: dict[str, tuple[float, float]] = {
-                    name: (least, least) if name == family else (2.0, 2.0) for name in SECTION_OF
-                }
-                counts = counts_at([m for m, _ in mine], [f for _, f in mine], only)
-                value = f1(*(counts[section, name] for name in ("hit", "predicted", "gold")))
-                chosen = max(chosen, (value, least))
-            best.append(chosen[1])
-        out[family] = (best[0], best[1])
-    return out
+def _scored(meeting: Judged, family: Family, items: Sequence[Candidate]) -> Counts:
+    section = SECTION_OF[family]
+    return score_minutes(meeting.script, {section: [c.entry for c in items]}, meeting.limits, (section,))
 
 
-def reports(
-    made: Sequence[Judged], found: Sequence[Mapping[str, float]], least: Mapping[str, tuple[float, float]]
-) -> dict[str, Any]:
-    """Figures for short everyday meetings and for research meetings apart."""
+@dataclass(frozen=True)
+class Tallies:
+    """Counts of every meeting for each kind and each threshold of the grid, so that thresholds cost nothing to try."""
+
+    made: Sequence[Judged]
+    counts: Mapping[Family, Sequence[Sequence[Counts]]]
+
+    @classmethod
+    def of(cls, made: Sequence[Judged], found: Sequence[Mapping[str, float]]) -> "Tallies":
+        """From held-out probabilities."""
+        counts: dict[Family, list[list[Counts]]] = {family: [] for family in SECTION_OF}
+        for family, mine in counts.items():
+            for meeting, sure in zip(made, found, strict=True):
+                known: dict[tuple[str, ...], Counts] = {}
+                row = []
+                for least in _GRID:
+                    items = published(meeting, sure, family, least)
+                    names = tuple(c.item.id for c in items)
+                    if names not in known:
+                        known[names] = _scored(meeting, family, items)
+                    row.append(known[names])
+                mine.append(row)
+        return cls(made, counts)
+
+    def best(self, places: Sequence[int]) -> dict[str, tuple[float, float]]:
+        """Thresholds (short, long meetings) with the best F1 on some of the meetings, for each kind."""
+        return {
+            family: (self._best(family, places, long=False), self._best(family, places, long=True))
+            for family in SECTION_OF
+        }
+
+    def _best(self, family: Family, places: Sequence[int], *, long: bool) -> float:
+        section = SECTION_OF[family]
+        mine = [i for i in places if self.made[i].long == long and not _snippet(self.made[i])]
+        best = (0.0, 0.5)
+        for step, least in enumerate(_GRID):
+            rows = [self.counts[family][i][step] for i in mine]
+            hit, predicted, gold = (
+                sum(row[section, name] for row in rows) for name in ("hit", "predicted", "gold")
+            )
+            best = max(best, (f1(hit, predicted, gold), least))
+        return best[1]
+
+    def at(self, place: int, least: Mapping[str, tuple[float, float]]) -> Counts:
+        """Counts of one meeting with these thresholds, which are of the grid."""
+        counts: Counts = collections.Counter()
+        for family in SECTION_OF:
+            counts += self.counts[family][place][_GRID.index(least[family][self.made[place].long])]
+        return counts
+
+    def nested(self, folds: int) -> list[Counts]:
+        """Counts of each meeting with thresholds that were chosen on the other folds."""
+        fold = folds_of(self.made, folds)
+        least = {
+            number: self.best([i for i, other in enumerate(fold) if other != number]) for number in set(fold)
+        }
+        return [self.at(place, least[number]) for place, number in enumerate(fold)]
+
+
+def reports(made: Sequence[Judged], counts: Sequence[Counts]) -> dict[str, Any]:
+    """Figures for short everyday meetings and for research meetings apart, from the counts of each meeting."""
     out = {}
     for name, limits in (("everyday", EVERYDAY), ("research", RESEARCH)):
-        mine = [place for place, m in enumerate(made) if m.limits is limits and not _snippet(m)]
+        mine = [c for m, c in zip(made, counts, strict=True) if m.limits == limits and not _snippet(m)]
         if mine:
-            out[name] = report_of(counts_at([made[i] for i in mine], [found[i] for i in mine], least))
+            out[name] = report_of(sum(mine, collections.Counter()))
     return out
 
 
 def _snippet(meeting: Judged) -> bool:
     """Pieces of meetings teach, but a score on them says nothing of whole ones."""
-    return meeting.limits is EVERYDAY and len(meeting.script["utterances"]) < 50
+    return meeting.limits == EVERYDAY and len(meeting.script["utterances"]) < 50
 
 
-def made_of(inputs: Sequence[tuple[Script, Limits, str]], table: Table, change: str = "") -> list[Judged]:
+def made_of(
+    inputs: Sequence[tuple[Script, Limits, str]],
+    table: Table,
+    change: str = "",
+    engine_of: Callable[[TableScorer], HybridEngine] = lambda scorer: HybridEngine(scorer=scorer),
+) -> list[Judged]:
     """All candidates of all meetings."""
     scorer = TableScorer(table, change)
-    engine = HybridEngine(scorer=scorer)
+    engine = engine_of(scorer)
     out = []
     for number, (script, limits, group) in enumerate(inputs, 1):
         scorer.begin(script["meeting"])
@@ -239,6 +286,12 @@ def made_of(inputs: Sequence[tuple[Script, Limits, str]], table: Table, change: 
     return out
 
 
+def version_of(graph: Path) -> str:
+    """The name by which a network's weights are known."""
+    session = onnxruntime.InferenceSession(graph.read_bytes(), providers=["CPUExecutionProvider"])
+    return str(session.get_modelmeta().custom_metadata_map["name"])
+
+
 def main(arguments: list[str] | None = None) -> int:
     """Command line; 0 when done, 2 when the input is not there."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
@@ -246,7 +299,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--scripts", type=Path, nargs="*", default=[])
     parser.add_argument("--research", type=Path, nargs="*", default=[])
     parser.add_argument(
-        "--model", default="", help="version of the network that the items are to be judged by"
+        "--model", type=Path, help="graph of the network that gives the scores in the product"
     )
     parser.add_argument("--out", type=Path)
     parser.add_argument("--folds", type=int, default=5)
@@ -265,14 +318,20 @@ def main(arguments: list[str] | None = None) -> int:
         return 2
     made = made_of(inputs, table)
     found, appraisal = judge(made, given.folds, given.strength)
-    least = best_thresholds(made, found)
+    tallies = Tallies.of(made, found)
+    least = tallies.best(range(len(made)))
     families = {
         name: replace(j, threshold=least[name][0], threshold_long=least[name][1])
         for name, j in appraisal.families.items()
     }
     if given.out is not None:
-        replace(appraisal, model=given.model, families=families).write(given.out)
-    told: dict[str, Any] = {"meetings": len(made), "thresholds": least, **reports(made, found, least)}
+        name = version_of(given.model) if given.model is not None else ""
+        replace(appraisal, model=name, families=families).write(given.out)
+    told: dict[str, Any] = {
+        "meetings": len(made),
+        "thresholds": least,
+        **reports(made, tallies.nested(given.folds)),
+    }
     if given.ablate:
         told["ablations"] = _ablations(made, inputs, table, given.folds, given.strength)
     print_report("items", given.seed, told | {"seconds": round(time.perf_counter() - begun, 1)})
@@ -301,7 +360,7 @@ def _ablations(
     out: dict[str, Any] = {}
     for name, changed in variants.items():
         found, _ = judge(changed, folds, strength)
-        out[name] = reports(changed, found, best_thresholds(changed, found))
+        out[name] = reports(changed, Tallies.of(changed, found).nested(folds))
     return out
 
 
