@@ -45,8 +45,26 @@ _SPLIT = {
     "ive": "i have",
     "thats": "that is",
     "whats": "what is",
+    "whos": "who is",
+    "hes": "he is",
+    "shes": "she is",
+    "theres": "there is",
     "youre": "you are",
     "theyre": "they are",
+    "youve": "you have",
+    "weve": "we have",
+    "theyve": "they have",
+    "youll": "you will",
+    "theyll": "they will",
+    "itll": "it will",
+    "thatll": "that will",
+    "wasnt": "was not",
+    "werent": "were not",
+    "havent": "have not",
+    "hasnt": "has not",
+    "wouldnt": "would not",
+    "couldnt": "could not",
+    "shouldnt": "should not",
     "lets": "let us",
     "let's": "let us",
     "gonna": "going to",
@@ -286,9 +304,39 @@ def _without_repeats(tokens: list[Token]) -> list[Token]:
     return kept
 
 
+_SHORTENED = {"ill": "i'll", "id": "i'd"}
+"""What recognisers without apostrophes write for *I will* and *I would*; both are words of their own too."""
+_NOT_SHORTENED = words_in("""
+    is are was were am be been being get gets got getting feel feels felt feeling fall falls fell falling taken look
+    looks looked seem seems seemed very too quite really seriously terribly mentally the an a your my his her their our
+    its this that no any by user photo student i he she it you we they
+""")
+_NOT_AFTER_I = words_in("""
+    and or but with at in on for of to from today yesterday now because since is are was were people card cards number
+    numbers health patients badge badges
+""")
+
+
+def _with_apostrophes(tokens: list[Token]) -> list[Token]:
+    """*Ill ring him* is *I'll ring him*; *he fell ill* and *the id card* are what they are.
+
+    Only what cues read changes; the word stays as it was written.
+    """
+    out: list[Token] = []
+    for place, token in enumerate(tokens):
+        meant = _SHORTENED.get(token.low)
+        if meant is not None and token.text != "ID" and not token.ends_clause and place + 1 < len(tokens):
+            before = tokens[place - 1].low if place and not tokens[place - 1].ends_clause else ""
+            described = before in _NOT_SHORTENED or before.endswith(("'s", "'m", "'re"))
+            if not described and not token.comma and tokens[place + 1].low not in _NOT_AFTER_I:
+                token = replace(token, low=meant)
+        out.append(token)
+    return out
+
+
 def words_of(text: str) -> list[Token]:
     """Words of an utterance without fillers, cut-off words and stutters."""
-    return _without_repeats(_without_fillers(_raw_tokens(text)))
+    return _without_repeats(_without_fillers(_with_apostrophes(_raw_tokens(text))))
 
 
 def clause_of(tokens: tuple[Token, ...], question_mark: bool = False) -> Clause:
@@ -298,7 +346,7 @@ def clause_of(tokens: tuple[Token, ...], question_mark: bool = False) -> Clause:
     length = 0
     for token in tokens:
         opened = (
-            token.person + (" 's" if token.low.endswith("'s") else "") if token.person else expand(token.text)
+            token.person + (" 's" if token.low.endswith("'s") else "") if token.person else expand(token.low)
         )
         if token.after == ":":
             opened += ":"
