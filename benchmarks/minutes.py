@@ -31,7 +31,8 @@ from .item_scores import Counts, report_of, score_minutes
 from .report import print_report
 from .scripts import ROLES, Script, context_of, everyday_scripts, research_scripts, spoken_of
 
-_SETTLED: Final = 2
+SETTLED: Final = 2
+"""Utterances after which an item counts as settled."""
 
 _LISTS = {
     "decision": "decisions",
@@ -85,7 +86,7 @@ def minutes_of(script: Script, engine: RuleEngine | None = None, stage: str = "f
     engine = engine or RuleEngine()
     spoken, context = spoken_of(script), context_of(script)
     state = engine.start(context)
-    stood = _Stood(0 if stage == "provisional" else _SETTLED)
+    stood = Stood(0 if stage == "provisional" else SETTLED)
     for utterance in spoken:
         state = engine.step(state, utterance)
         if stage != "final":
@@ -105,7 +106,7 @@ def minutes_of(script: Script, engine: RuleEngine | None = None, stage: str = "f
     return minutes
 
 
-class _Stood:
+class Stood:
     """Items as they stood so many utterances after they first did, where they still stood then."""
 
     def __init__(self, later: int) -> None:
