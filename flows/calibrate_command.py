@@ -91,8 +91,11 @@ def calibrate(
         print(f"minuted: listening for {seconds:g} s; play the signal now", file=sys.stderr)
         taken = from_topics(link, meeting or "", seconds, PATIENCE_S)
     outcome = measure(
-        taken.heard(), taken.seen(), reference=reference, distances_m=distances, arrival_error_ns=taken.arrival_error_ns
+        taken.heard(), taken.seen(), reference=reference, distances_m=distances,
+        arrival_error_ns=taken.arrival_error_ns, unmeasurable=taken.unmeasurable(),
     )  # fmt: skip
+    for problem in [] if room is None else room.problems:
+        print(f"minuted: {problem}", file=sys.stderr)
     day = None if room is None else _day_of(room)
     stored = calibrations_of(
         outcome, taken, day or datetime.datetime.now(datetime.UTC).date(), room is not None

@@ -5,14 +5,16 @@ Pictures are decoded in this process: it is a command that a person runs, and no
 
 import time
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from fractions import Fraction
 from typing import Final
 
 import av
 import numpy as np
+import scipy.ndimage  # type: ignore[import-untyped]
 from av.video.codeccontext import VideoCodecContext
 
-from contracts.packet import Codec, Modality, Packet, PacketError, decode, payload_array
+from contracts.packet import ClockKind, Codec, Modality, Packet, PacketError, decode, payload_array
 from contracts.topics import AUDIO, VIDEO
 from devices.inputs import Room
 from devices.stored_calibrations import CalibrationProblem
@@ -31,9 +33,14 @@ _DARK_PERCENT: Final = 3
 _GAP_NS: Final = 5_000_000
 """Sound whose stamp is later than its count by more has lost a stretch; silence stands for it."""
 _LONGEST_GAP_NS: Final = 60 * 10**9
+_NEAR_BLOCKS: Final = 51
+"""Stamps of single blocks are noisy: what they leave the count of samples by is the median of so many."""
 TAI_UTC_NS: Final = 37 * 10**9
 _FLOOR_NS: Final = {Modality.AUDIO: 9_000_000, Modality.VIDEO: 38_000_000}
 """Usual shortest way from the capture to the broker."""
+
+
+_UNDATED: Final = "its stamps count from when it was switched on; measure it by a clock that has a date"
 
 
 class Taken:
@@ -44,9 +51,23 @@ class Taken:
         self._pictures: dict[str, _Pictures] = {}
         self.arrival_error_ns: dict[str, int] = {}
         """What stamps are off by at most, as their arrival has it: late where above 0."""
+        self._others: dict[str, str] = {}
+        self._runs: dict[tuple[str, Modality], list[int]] = {}
+        """Stream epochs of each stream in the order in which they began."""
 
     def packet(self, packet: Packet, arrival_ns: int | None = None) -> None:
-        """Take in a packet; what cannot be decoded is passed over. ``arrival_ns``: append time, TAI."""
+        """Take in a packet; what cannot be decoded is passed over. ``arrival_ns``: append time, TAI.
+
+        Of a publisher that started again counts what it has sent since.
+        """
+        if packet.clock_kind is ClockKind.MONOTONIC:
+            self.expect(packet.device_id, _UNDATED)
+            return
+        if packet.clock_kind is ClockKind.UTC:
+            # Calibrations come on top of what the kind of clock is off by.
+            packet = replace(packet, timestamp_ns=packet.timestamp_ns + TAI_UTC_NS)
+        if self._is_over(packet):
+            return
         if packet.modality is Modality.AUDIO:
             self._sound.setdefault(packet.device_id, _Sound()).take(packet)
         elif packet.modality is Modality.VIDEO:
@@ -60,6 +81,26 @@ class Taken:
             error = ahead + _FLOOR_NS[packet.modality]
             known = self.arrival_error_ns.get(packet.device_id)
             self.arrival_error_ns[packet.device_id] = error if known is None else max(known, error)
+
+    def _is_over(self, packet: Packet) -> bool:
+        """Whether the packet is of a run of its publisher that a later one has followed."""
+        runs = self._runs.setdefault((packet.device_id, packet.modality), [])
+        if packet.stream_epoch not in runs:
+            runs.append(packet.stream_epoch)
+            of_kind = self._sound if packet.modality is Modality.AUDIO else self._pictures
+            of_kind.pop(packet.device_id, None)
+            self.arrival_error_ns.pop(packet.device_id, None)
+        return packet.stream_epoch != runs[-1]
+
+    def expect(self, device: str, otherwise: str) -> None:
+        """Name a device that should be there, and what is to be said where nothing of it can be measured."""
+        self._others.setdefault(device, otherwise)
+
+    def unmeasurable(self) -> dict[str, str]:
+        """Devices without sound or pictures that could be read, and why."""
+        known = {d.device for d in self.heard()} | {d.device for d in self.seen()}
+        sent = dict.fromkeys((*self._sound, *self._pictures), "none of what it sent can be decoded")
+        return {name: why for name, why in (sent | self._others).items() if name not in known}
 
     def span_s(self) -> float:
         """Length of the longest stream."""
@@ -100,17 +141,29 @@ class _Sound:
     def heard(self, name: str) -> Heard | None:
         """All blocks in their order; what is missing is silence."""
         parts: list[np.ndarray] = []
+        places: list[int] = []
+        leaves: list[float] = []
         first_ns = count = 0
         for _, (at_ns, samples) in sorted(self._blocks.items()):
             if not parts:
                 first_ns = at_ns
             gap_ns = at_ns - first_ns - round(count * 1e9 / self._rate_hz)
-            if _GAP_NS < gap_ns < _LONGEST_GAP_NS:
-                parts.append(np.zeros(round(gap_ns * self._rate_hz / 1e9), np.float32))
+            # What the clock drifts is no gap: it grows from block to block, and a lost one comes at once.
+            lost_ns = gap_ns - (leaves[-1] if leaves else 0)
+            if _GAP_NS < lost_ns < _LONGEST_GAP_NS:
+                parts.append(np.zeros(round(lost_ns * self._rate_hz / 1e9), np.float32))
                 count += len(parts[-1])
+                gap_ns -= round(len(parts[-1]) * 1e9 / self._rate_hz)
+            places.append(count)
+            leaves.append(gap_ns)
             parts.append(samples)
             count += len(samples)
-        return Heard(name, first_ns, self._rate_hz, np.concatenate(parts)) if parts else None
+        if not count:
+            return None
+        smooth = scipy.ndimage.median_filter(np.asarray(leaves, np.float64), _NEAR_BLOCKS, mode="nearest")
+        return Heard(
+            name, first_ns, self._rate_hz, np.concatenate(parts), (np.asarray(places, np.float64), smooth)
+        )
 
 
 class _Pictures:
@@ -161,6 +214,13 @@ def from_room(room: Room, within_s: float) -> Taken:
     """The beginning of a recorded room, so many seconds of it."""
     taken = Taken()
     until_ns = room.start_ns + round(within_s * 1e9)
+    for stream in sorted(room.streams, key=lambda s: s.modality is Modality.TRANSCRIPT):
+        words = stream.modality is Modality.TRANSCRIPT
+        taken.expect(
+            stream.device_id,
+            "a transcript, which has nothing to measure" if words
+            else f"no sound or picture in the first {within_s:g} s could be read",
+        )  # fmt: skip
     for _, message in merged(room.streams):
         if message.timestamp_ns > until_ns:
             break

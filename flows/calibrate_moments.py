@@ -44,16 +44,22 @@ _MOST_CLAP_LAG_S: Final = 30.0
 
 @dataclass(frozen=True, slots=True)
 class Heard:
-    """Sound of one device without gaps: stamp of its first sample, mono samples (n,) of full scale 1."""
+    """Sound of one device without gaps: stamp of its first sample, mono samples (n,) of full scale 1.
+
+    ``leaves``: places in samples (k,), and by how many ns stamps leave the count of samples there (k,). The clock
+    that stamps is seldom the one that samples; None where stamps are counted.
+    """
 
     device: str
     first_ns: int
     rate_hz: int
     samples: Samples
+    leaves: tuple[Levels, Levels] | None = None
 
     def stamp_ns(self, place: float) -> int:
         """Stamp of a place in samples."""
-        return self.first_ns + round(place / self.rate_hz * 1e9)
+        left = 0.0 if self.leaves is None else float(np.interp(place, *self.leaves))
+        return self.first_ns + round(place / self.rate_hz * 1e9 + left)
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +112,7 @@ def _pulses(heard: Sequence[Heard], seen: Sequence[Seen]) -> dict[str, Found]:
 
 
 def chirps(sound: Heard) -> list[float]:
-    """Starts of the signal's tones, in seconds from the first sample."""
+    """Starts of the signal's tones, in seconds from the first sample by the device's stamps."""
     rate, size = sound.rate_hz, round(_WINDOW_S * sound.rate_hz)
     length = transform_size(size, rate)
     found: list[float] = []
@@ -114,7 +120,7 @@ def chirps(sound: Heard) -> list[float]:
         window = sound.samples[begin : begin + size]
         spectrum = np.fft.rfft(window, length).astype(np.complex64)
         (places,) = chirp_times([Window(0, window, spectrum, length)], rate)
-        found += [(begin + place) / rate for place in places]
+        found += [(sound.stamp_ns(begin + place) - sound.first_ns) / 1e9 for place in places]
     kept: list[float] = []
     for at in sorted(found):
         if not kept or at - kept[-1] > 0.05:
@@ -178,7 +184,7 @@ def _flash(heard: Sequence[Heard], seen: Sequence[Seen]) -> dict[str, Found]:
     for sound in heard:
         at = beep(sound)
         if at is not None:
-            found[sound.device] = Found("sound", [Moment(sound.first_ns + round(at * 1e9), _BEEP_NS)])
+            found[sound.device] = Found("sound", [Moment(sound.stamp_ns(at * sound.rate_hz), _BEEP_NS)])
     for pictures in seen:
         for flashes in _flashes_of(pictures):
             if len(flashes) == 1 and pictures.device not in found:
@@ -280,21 +286,31 @@ def _clap(heard: Sequence[Heard], seen: Sequence[Seen]) -> dict[str, Found]:
         return {}
     import librosa  # its import costs a second, and only a clap needs it
 
-    first = heard[0]
-    hop = first.rate_hz // 200
+    # Any of them may have missed it: the one that most others agree with is what they are compared with.
+    hop_s = 0.005
     onsets = [
-        librosa.onset.onset_strength(y=d.samples, sr=d.rate_hz, hop_length=round(hop * d.rate_hz / first.rate_hz))
-        for d in heard
+        librosa.onset.onset_strength(y=d.samples, sr=d.rate_hz, hop_length=round(hop_s * d.rate_hz)) for d in heard
     ]  # fmt: skip
-    rate = first.rate_hz / hop
-    loudest = int(np.argmax(onsets[0]))
+    best: dict[str, Found] = {}
+    for base in range(len(heard)):
+        found = _clap_at(base, heard, onsets, hop_s)
+        best = max(best, found, key=len)
+        if len(best) == len(heard):
+            break
+    return {d.device: best[d.device] for d in heard if d.device in best}
+
+
+def _clap_at(base: int, heard: Sequence[Heard], onsets: Sequence[Samples], hop_s: float) -> dict[str, Found]:
+    """The loudest onset of one microphone, and where the others of its sample rate have it."""
+    first, hop = heard[base], round(hop_s * heard[base].rate_hz)
+    loudest = int(np.argmax(onsets[base]))
     found = {first.device: Found("sound", [Moment(first.stamp_ns(loudest * hop), _CLAP_NS)])}
-    for other, onset in zip(heard[1:], onsets[1:], strict=True):
+    for other, onset in zip(heard, onsets, strict=True):
         # Stamps may be seconds apart, and files begin when they like: compared is what was heard.
-        lag = _onset_lag_s(onset, onsets[0], rate)
-        if lag is None or other.rate_hz != first.rate_hz:
+        if other is first or other.rate_hz != first.rate_hz:
             continue
-        exact = _clap_lag_s(other, first, loudest * hop, lag)
+        lag = _onset_lag_s(onset, onsets[base], first.rate_hz / hop)
+        exact = None if lag is None else _clap_lag_s(other, first, loudest * hop, lag)
         if exact is not None:
             at = other.stamp_ns(loudest * hop + exact * other.rate_hz)
             found[other.device] = Found("sound", [Moment(at, _CLAP_NS)])

@@ -154,18 +154,39 @@ def test_a_clap_places_microphones_and_says_that_it_places_no_pictures() -> None
         # The second file begins 1.5 s earlier and hears it 10.5 ms later.
         heard.append(Heard(f"mic-{number}", START - round(1.5 * S) * number + offset, RATE, sound))
     pictures = Seen("wall", START + np.arange(100) * 40 * MS, np.full(100, 0.3), np.full(100, 0.1))
-    outcome = measure(heard, [pictures])
-    found, bound, _ = by_device(outcome)["mic-1"]
-    assert abs(found - 260.5) < 0.2
-    assert bound < 9.0
-    assert outcome.missing == {"wall": "a clap places no pictures"}
+    dead = Heard("dead", START, RATE, np.zeros(8 * RATE, np.float32))
+    for others in ([], [dead]):
+        outcome = measure([*others, *heard], [pictures])
+        found, bound, _ = by_device(outcome)["mic-1"]
+        assert abs(found - 260.5) < 0.2
+        assert bound < 9.0
+        missing = {d.device: "the clap is not clear there" for d in others}
+        assert outcome.missing == missing | {"wall": "a clap places no pictures"}
 
 
 def test_noise_calibrates_nothing() -> None:
-    with pytest.raises(CalibrationProblem, match="no two devices have"):
+    with pytest.raises(CalibrationProblem, match="no two devices of a, b have"):
         measure([Heard("a", START, RATE, noise(8.0, 1)), Heard("b", START, RATE, noise(8.0, 2))], [])
     with pytest.raises(CalibrationProblem, match="c: no such device; there are a"):
         measure([Heard("a", START, RATE, noise(1.0, 1))], [], reference="c")
+
+
+def test_what_a_recording_lacks_is_said() -> None:
+    quiet = [Heard(name, START, RATE, noise(8.0, seed, 0.003)) for seed, name in enumerate(("b", "c"))]
+    words = {"notes": "a transcript, which has nothing to measure"}
+    for heard, line in (
+        ([], "there is nothing to measure; notes: a transcript, which has nothing to measure"),
+        ([microphone("a", 0, 3.0)], "a is the only device here, and .*; it has the calibration signal; "),
+        (quiet[:1], "b is the only device here, and .*; it has no clear calibration signal either; "),
+        (
+            [*quiet, microphone("a", 0, 3.0)],
+            "only a has the calibration signal; it is not clear in b, c; notes",
+        ),
+    ):
+        with pytest.raises(CalibrationProblem, match=line):
+            measure(heard, [], unmeasurable=words)
+    outcome = measure([microphone("a", 0, 3.0), microphone("d", 0, 3.0)], [], unmeasurable=words)
+    assert "notes: not calibrated: a transcript, which has nothing to measure" in outcome_lines(outcome)
 
 
 def test_trains_are_found_among_false_pulses_and_with_missing_ones() -> None:
@@ -253,6 +274,12 @@ def test_a_folder_is_calibrated_from_the_command_line_and_then_rests_on_it(
     said = capsys.readouterr().out
     assert "mic-3: stamps are 250 ms late (± 8 ms, by pulses); the flow will take that off" in said
     assert (tmp_path / "clocks.svg").read_text().startswith("<svg")
+    written = {"start_s": 1.0, "end_s": 2.0, "text": "Now."}
+    (tmp_path / "notes.jsonl").write_text(json.dumps(written))
+    assert run("calibrate", str(tmp_path / "notes.jsonl")) == 2
+    assert capsys.readouterr().err == (
+        "minuted: there is nothing to measure; notes: a transcript, which has nothing to measure\n"
+    )
     stored = [c for c in open_inputs([room]).control if isinstance(c, Calibration) and c.device == "mic-3"]
     assert [(round(c.offset_ns / MS), c.measured) for c in stored] == [(250, datetime.date(2026, 3, 10))]
     for arguments, line in (
