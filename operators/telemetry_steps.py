@@ -130,7 +130,7 @@ class Came:
     __slots__ = ("counts", "meetings")
 
     def __init__(self) -> None:
-        self.meetings: Counter[str] = Counter()
+        self.meetings: dict[str, int] = {}
         self.counts: Counter[tuple[str, str]] = Counter()
 
 
@@ -165,10 +165,10 @@ class Windows:
     def note(self, begun_ns: int, came: "Came", outputs: Sequence[Any]) -> list[Any]:
         """An activation is over; the outputs, those that are written with the context of their span."""
         inputs = came.meetings
-        said: Counter[str] = Counter()
+        said: dict[str, int] = {}
         with self._lock:
-            for key, number in came.counts.items():
-                self._counts[key] += number
+            if came.counts:
+                self._counts.update(came.counts)
             told = [
                 value if type(value) in _PASSING else self._told(value, begun_ns, said) for value in outputs
             ]
@@ -177,14 +177,28 @@ class Windows:
             meetings = inputs.keys() | said.keys()
             for meeting_id in meetings:
                 window = self._window(meeting_id, begun_ns)
-                window.activations += 1
-                window.inputs += inputs[meeting_id]
-                window.outputs += said[meeting_id]
-                window.busy_ns += (ended_ns - begun_ns) // len(meetings)
-                window.last_ns = ended_ns
-                if window.span is not None and self._budget.take():
-                    self._end(meeting_id, window)
+                window.inputs += inputs.get(meeting_id, 0)
+                window.outputs += said.get(meeting_id, 0)
+                self._worked(meeting_id, window, (ended_ns - begun_ns) // len(meetings), ended_ns)
             return told
+
+    def note_one(self, begun_ns: int, meeting_id: str) -> None:
+        """An activation that took one thing of a meeting and gave one: what `note` does, for what runs once a draft."""
+        with self._lock:
+            ended_ns = time.time_ns()
+            self._busy_ns += ended_ns - begun_ns
+            window = self._window(meeting_id, begun_ns)
+            self._begin(meeting_id, window, begun_ns)
+            window.inputs += 1
+            window.outputs += 1
+            self._worked(meeting_id, window, ended_ns - begun_ns, ended_ns)
+
+    def _worked(self, meeting_id: str, window: _Window, busy_ns: int, ended_ns: int) -> None:
+        window.activations += 1
+        window.busy_ns += busy_ns
+        window.last_ns = ended_ns
+        if window.span is not None and self._budget.take():
+            self._end(meeting_id, window)
 
     def placed(self, record: ClockRecord) -> None:
         """From now on this record places its device."""
@@ -209,13 +223,13 @@ class Windows:
         for (name, attribute), number in counts.items():
             self._meters.count(name, number, attribute)
 
-    def _told(self, value: Any, begun_ns: int, said: Counter[str]) -> Any:
+    def _told(self, value: Any, begun_ns: int, said: dict[str, int]) -> Any:
         if type(value) is not Outgoing:
             if type(value) is Traced:  # align reads it off the log, so to it this is news
                 self.contexts.given(value.meeting_id, value.traceparent)
                 return value
             meeting_id = _meeting_of(value)
-            said[meeting_id] += 1
+            said[meeting_id] = said.get(meeting_id, 0) + 1
             self._begin(meeting_id, self._window(meeting_id, begun_ns), begun_ns)
             return value
         if self.name not in _WRITERS:
@@ -228,7 +242,7 @@ class Windows:
             # The log then changes its context once for each thing said, not back and forth with every mark.
             last = self._last.get(meeting_id)
             return value if last is None else replace(value, traceparent=last)
-        said[meeting_id] += 1
+        said[meeting_id] = said.get(meeting_id, 0) + 1
         window = self._window(meeting_id, begun_ns)
         self._begin(meeting_id, window, begun_ns)
         return replace(value, traceparent=window.traceparent)
@@ -319,20 +333,23 @@ class ObservedStep:
 
     def _arrived(self, values: list[Any]) -> Came:
         came = Came()
-        came.meetings = Counter([value.arrival.meeting_id for value in values if type(value) is Timed])
-        came.meetings.update([value.meeting_id for value in values if type(value) is Arrival])
+        meetings = came.meetings
         for value in values:
             kind = type(value)
-            if kind is Timed or kind is Arrival:
-                continue
-            if kind is Received:
+            if kind is Timed:
+                name = value.arrival.meeting_id
+                meetings[name] = meetings.get(name, 0) + 1
+            elif kind is Arrival:
+                meetings[value.meeting_id] = meetings.get(value.meeting_id, 0) + 1
+            elif kind is Received:
                 came.counts["minuted.messages.read", value.topic] += 1
             elif kind is Traced:
                 self._windows.contexts.given(value.meeting_id, value.traceparent)
             elif kind is ClockRecord:
                 self._windows.placed(value)
             elif kind is not CaughtUp and kind is not Outgoing:
-                came.meetings[_meeting_of(value)] += 1
+                name = _meeting_of(value)
+                meetings[name] = meetings.get(name, 0) + 1
         return came
 
 
@@ -385,9 +402,7 @@ def observed_function(function: Callable[[Any], Any], windows: Windows) -> Calla
         out = function(value)
         if isinstance(out[1], Outgoing | Traced):
             return out
-        came = Came()
-        came.meetings[_meeting_of(value[1])] += 1
-        windows.note(begun_ns, came, (out[1],))
+        windows.note_one(begun_ns, _meeting_of(value[1]))
         return out
 
     return measured
