@@ -32,6 +32,7 @@ from operators.broker.sink import Outgoing
 from operators.compose import summary
 from operators.language.text import STOP
 from operators.shard import by_shard
+from operators.speech.foreign import NOT_ENGLISH
 from operators.store import StepStore, Stores
 from operators.understand.engine import RuleEngine
 from operators.understand.state import State
@@ -195,7 +196,7 @@ class MeetingDrafts:
             utterances={s.id: s for s in ended.spoken}, summary=summary(state, setting.context, items),
             slides=tuple(_stretch(s) for s in ended.slides),
             gaps=tuple(Stretch(g.start_ns, g.end_ns, g.what, g.stream) for g in ended.gaps),
-            notices=(*ended.notices, *_crowd(speakers), *_foreign(ended.spoken)), speakers=speakers[:_MOST_SPEAKERS],
+            notices=(*ended.notices, *_crowd(speakers), *_foreign(ended)), speakers=speakers[:_MOST_SPEAKERS],
             zero_ns=setting.start_ns, start_ns=_dated(setting.start_ns), duration_ns=max(0, ended.end_ns - setting.start_ns),
             tai_utc_offset_s=setting.tai_utc_offset_s, origin=self.engine.origin, rules=setting.rules,
         )  # fmt: skip
@@ -269,14 +270,14 @@ def _crowd(speakers: Sequence[str]) -> tuple[str, ...]:
     )
 
 
-def _foreign(spoken: Sequence[Spoken]) -> tuple[str, ...]:
+def _foreign(ended: Ended) -> tuple[str, ...]:
     """What to say of a meeting in which few of the words are those that English cannot do without."""
-    words = [word for s in spoken for word in _WORD.findall(s.text.casefold())]
+    words = [word for s in ended.spoken for word in _WORD.findall(s.text.casefold())]
+    if NOT_ENGLISH in ended.notices:
+        return ()  # said already, of how it sounded
     if len(words) < _JUDGED_WORDS or sum(word in STOP for word in words) >= _ENGLISH_SHARE * len(words):
         return ()
-    return (
-        "Much of what was said does not look English; decisions, tasks and questions are found in English only.",
-    )
+    return (NOT_ENGLISH,)
 
 
 def _stretch(slide: SlideSpan) -> Stretch:

@@ -70,6 +70,7 @@ from operators.speech.events import (
     RecognitionRequest,
     SpeechEvent,
 )
+from operators.speech.foreign import NOT_ENGLISH, ForeignSettings
 from operators.speech.names import correct_names
 from operators.speech.pool import PoolFull, Superseded
 from operators.speech.recognise import MeetingSpeech, SpeechSettings
@@ -101,6 +102,7 @@ class MeetingPerception:
         self.ended = False
         self._streams: dict[str, Stream] = {}
         self.people = People()
+        self._foreign = ForeignSettings().build()
         self._biased_ns = self._marked_ns = -(2**63)
         self._clocks: dict[str, ClockRecord] = {}
         self._late = 0
@@ -425,6 +427,9 @@ class MeetingPerception:
                     f"Somebody at {piece.device}, the microphone of {speaker}, said to be {claimed}: microphones may be "
                     "swapped.",
                 )
+            microphone = piece.piece_id.rpartition("/")[0]
+            if self._foreign.heard(microphone, (piece.end_ns - piece.start_ns) / 1e9, piece.words):
+                self._notice("not_english", NOT_ENGLISH)
             for start_ns, end_ns in piece.gaps:
                 self._gap(name, piece.device, start_ns, end_ns, "lost")
 
@@ -690,6 +695,7 @@ class MeetingPerception:
 
     _PLAIN: Final = (
         "started", "end", "ended", "_streams", "people", "_clocks", "_late", "_biased_ns", "_marked_ns",
+        "_foreign",
     )  # fmt: skip
 
     def state(self) -> dict[str, Any]:
@@ -712,7 +718,8 @@ class MeetingPerception:
         """Go on where ``state`` was taken; ``decide`` and ``resume`` come next."""
         meeting = cls(settings, meeting_id, voice, live=live)
         for name in cls._PLAIN:
-            setattr(meeting, name, raw[name])
+            # A snapshot of an earlier version lacks what came later.
+            setattr(meeting, name, raw.get(name, getattr(meeting, name)))
         meeting._speech = MeetingSpeech.from_state(_speech_settings(settings, live), voice, raw["speech"])
         meeting._pictures = MeetingPictures.from_state(settings.slides, raw["pictures"])
         return meeting
