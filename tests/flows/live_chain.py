@@ -27,7 +27,7 @@ from models.voice_activity import VoiceActivity
 from operators.broker.kafka_link import BrokerLink
 from operators.perceive.step import MediaWorkers
 from operators.perceive.types import PerceiveSettings
-from operators.settings import load_settings
+from operators.settings import Settings, load_settings
 
 S = 1_000_000_000
 PATIENCE_S = 120.0
@@ -79,9 +79,9 @@ def plain(state: MinutesState) -> dict[str, Any]:
     return found
 
 
-def by_files(room: Room) -> dict[str, Any]:
+def by_files(room: Room, settings: Settings | None = None) -> dict[str, Any]:
     """Minutes of a room by the way of files, without a broker."""
-    minutes = minutes_by(load_settings())
+    minutes = minutes_by(settings or load_settings())
     workers = MediaWorkers(lambda: SpeechRecogniser(RecogniserSettings()))
     try:
         for message in perceive_room(room, PerceiveSettings(), workers, VoiceActivity()):

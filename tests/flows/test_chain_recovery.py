@@ -17,6 +17,7 @@ from contracts.topics import MINUTES, TIMELINE, Topic
 from devices.inputs import open_inputs
 from flows.brokers import free_port, guarded_command
 from flows.installation import ROOT, Installation
+from operators.settings import Settings
 from tests.flows.live_chain import Chain, by_files, meeting_folder, plain
 
 pytestmark = pytest.mark.slow
@@ -33,10 +34,14 @@ def _more_than(chain: Chain, topic: Topic, count: int) -> bool:
     return len(chain.reader.of(topic)) >= count
 
 
-def test_kills_in_mid_meeting_change_nothing(tmp_path: Path, expected: dict[str, Any]) -> None:
+@pytest.mark.parametrize("model", ["rules", "released"])
+def test_kills_in_mid_meeting_change_nothing(tmp_path: Path, model: str) -> None:
     """One flow, the other, then both at once, which go on with more workers; two meetings are under way."""
     names = ("first", "second/zwei")
-    with Installation(tmp_path / "installation", settings=SETTINGS) as installation:
+    expected = by_files(open_inputs([meeting_folder(tmp_path / "files", "m")]), Settings(model=model))
+    assert (expected["versions"]["model"] is None) == (model == "rules")
+    settings = SETTINGS | {"MINUTED_MODEL": model}
+    with Installation(tmp_path / "installation", settings=settings) as installation:
         chain = Chain(installation)
         publishing = [
             # Long enough for the first restarts; what comes later is read after the last one.
