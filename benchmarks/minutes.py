@@ -153,6 +153,11 @@ def _prediction(minutes: dict[str, Any]) -> dict[str, Any]:
 def main(arguments: list[str] | None = None) -> int:
     """Command line; 0 when done, 2 when the input is not there or the model cannot be used."""
     given = _arguments(arguments)
+    if given.cross_validate is not None:
+        # That module builds on this one.
+        from .item_evaluation import main as cross_validate
+
+        return cross_validate(given.cross_validate)
     research = bool(given.meetings and given.utterances and given.predictions_out)
     if not research and not (given.scripts and given.minutes_dir):
         print(
@@ -199,6 +204,9 @@ def _arguments(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--only", help="comma-separated meeting ids")
     parser.add_argument("--engine", choices=("rules", "model", "both"), default="rules")
     parser.add_argument("--model", default="released", help="as MINUTED_MODEL")
+    parser.add_argument(
+        "--cross-validate", nargs=argparse.REMAINDER, help="what follows is for benchmarks.item_evaluation"
+    )
     parser.add_argument("--stage", choices=("provisional", "settled", "final"), default="final")
     parser.add_argument(
         "--seed", type=int, default=0, help="nothing here is random; kept for every benchmark"
