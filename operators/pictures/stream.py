@@ -51,7 +51,7 @@ class PictureStreamSettings:
     hot_ns: how long every frame is decoded after the last change.
     idle_jpeg_ns: spacing of decoded pictures of a JPEG slide stream while nothing changes.
     max_gop_bytes: coded bytes kept between two key frames; a longer stretch is not looked into.
-    kept_gops, kept_bytes: how much of the past is kept coded, for whole frames that are asked for late.
+    kept_gops, kept_jpegs, kept_bytes: how much of the past is kept coded, for whole frames that are asked for late.
     key_wait_ns: with key frames further apart than this, all frames are decoded from then on.
     """
 
@@ -62,6 +62,7 @@ class PictureStreamSettings:
     idle_jpeg_ns: int = 500_000_000
     max_gop_bytes: int = 8 * 1024 * 1024
     kept_gops: int = 20
+    kept_jpegs: int = 64
     kept_bytes: int = 16 * 1024 * 1024
     key_wait_ns: int = 2_500_000_000
     jpeg_quality: int = 95
@@ -120,7 +121,7 @@ class PictureStream:
         plane = cv2.imdecode(np.frombuffer(data, np.uint8), reduce)
         if plane is None:
             raise PictureError("JPEG picture cannot be decoded")
-        self._jpegs = [*self._jpegs[-1:], _Unit(timestamp_ns, data)]
+        self._keep_jpeg(timestamp_ns, data)
         self._light.append((timestamp_ns, _brightness(np.asarray(plane, np.uint8))))
         features = self._features(np.asarray(plane, np.uint8), width, height, timestamp_ns, True)
         return [features]
@@ -189,6 +190,19 @@ class PictureStream:
             if place > 0 and (size > self._settings.kept_bytes or place >= self._settings.kept_gops):
                 while len(self._earlier_gops) > place:
                     self._earlier_gops.pop()
+                return
+
+    def _keep_jpeg(self, timestamp_ns: int, data: bytes) -> None:
+        """The same for pictures; one that is sent again and again while a slide stands is kept once."""
+        if self._jpegs and self._jpegs[-1].data == data:
+            data = self._jpegs[-1].data
+        self._jpegs.append(_Unit(timestamp_ns, data))
+        size, later = 0, None
+        for place, kept in enumerate(reversed(self._jpegs)):
+            size += len(kept.data) if kept.data is not later else 0
+            later = kept.data
+            if place > 0 and (size > self._settings.kept_bytes or place >= self._settings.kept_jpegs):
+                del self._jpegs[: len(self._jpegs) - place]
                 return
 
     def _look_back(self, key_luma: Luma) -> list[FrameFeatures]:
