@@ -100,7 +100,7 @@ def _exchange(path: Path, limits: ReadLimits, request: tuple[str, Any]) -> Itera
             while True:
                 kind, body = _message(path, limits, stream)
                 if kind == IS_CHILD:
-                    with contextlib.suppress(ProcessLookupError):  # it may have said all by now
+                    with contextlib.suppress(OSError):  # it may have said all by now
                         child = os.pidfd_open(int(body))
                 elif kind == IS_ERROR:
                     raise InputError(path, body.decode("utf-8", "replace"))
@@ -150,7 +150,10 @@ class _Readers:
         """Our end of the connection to a new child that has this request; None where none can be had."""
         with self._lock:
             for _ in range(2):
-                ours, theirs = socket.socketpair()
+                try:
+                    ours, theirs = socket.socketpair()
+                except OSError:
+                    return None
                 try:
                     with theirs:
                         socket.send_fds(self._started(), [b"f"], [theirs.fileno()])

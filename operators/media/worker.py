@@ -146,7 +146,7 @@ class DecoderWorker:
                     raise WireError("connection closed")
                 self._finish(request, _result(request, *message))
                 answered += 1
-        except (OSError, ValueError, KeyError, IndexError, TypeError) as error:
+        except (OSError, MemoryError, ValueError, KeyError, IndexError, TypeError) as error:
             self._after_crash(batch[answered], error)
             return [*batch[answered + 1 :], *rest]
         return rest
@@ -207,8 +207,19 @@ class DecoderWorker:
         self._stop_child()
         if time.monotonic() < self._no_start_until:
             return False
+        message = self._greeting()
+        if message is not None:
+            self._failed_starts = 0
+            return True
+        self._stop_child()
+        self._failed_starts += 1
+        if self._failed_starts >= self._settings.crash_limit:
+            self._no_start_until = time.monotonic() + self._settings.quarantine_ms / 1000
+        return False
+
+    def _greeting(self) -> object | None:
+        """What a new child says when it is up; None where it cannot be started or says nothing."""
         settings = self._settings
-        ours, theirs = socket.socketpair()
         child = {
             "kind": self._kind,
             "memory_mb": settings.memory_mb,
@@ -219,29 +230,28 @@ class DecoderWorker:
         }
         root = str(Path(__file__).resolve().parents[2])
         path = os.pathsep.join(part for part in (root, os.environ.get("PYTHONPATH", "")) if part)
-        with theirs:
-            self._process = subprocess.Popen(
-                [sys.executable, "-m", "operators.media.child", str(theirs.fileno()), json.dumps(child)],
-                pass_fds=[theirs.fileno()],
-                stdin=subprocess.DEVNULL,
-                # One thread per library: the children are the unit of parallelism.
-                env={**os.environ, "PYTHONPATH": path, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"},
-            )
-        self._socket = ours
         try:
-            ours.settimeout(settings.start_ms / 1000)
-            message = receive(ours)
-            ours.settimeout(settings.request_ms / 1000)
+            # A machine out of processes, memory or file numbers refuses here: this thread must outlive that.
+            self._socket, theirs = socket.socketpair()
+            with theirs:
+                self._process = subprocess.Popen(
+                    [sys.executable, "-m", "operators.media.child", str(theirs.fileno()), json.dumps(child)],
+                    pass_fds=[theirs.fileno()],
+                    stdin=subprocess.DEVNULL,
+                    # One thread per library: the children are the unit of parallelism.
+                    env={
+                        **os.environ,
+                        "PYTHONPATH": path,
+                        "OMP_NUM_THREADS": "1",
+                        "OPENBLAS_NUM_THREADS": "1",
+                    },
+                )
+            self._socket.settimeout(settings.start_ms / 1000)
+            message = receive(self._socket)
+            self._socket.settimeout(settings.request_ms / 1000)
         except OSError:
-            message = None
-        if message is not None:
-            self._failed_starts = 0
-            return True
-        self._stop_child()
-        self._failed_starts += 1
-        if self._failed_starts >= settings.crash_limit:
-            self._no_start_until = time.monotonic() + settings.quarantine_ms / 1000
-        return False
+            return None
+        return message
 
     def _stop_child(self) -> None:
         if self._socket is not None:

@@ -27,7 +27,7 @@ def told(source: HostileSource) -> tuple[int, list[str]]:
     problems: list[Problem] = []
     stream = Stream("m", "mic", Modality.AUDIO, IsolatedSource(source, FILE, LIMITS), FILE, problems=problems)
     blocks = sum(isinstance(message, Packet) for message in stream.packets())
-    return blocks, [str(problem) for problem in problems if "misbehave" not in problem.what]
+    return blocks, [problem.in_minutes for problem in problems if "misbehave" not in problem.what]
 
 
 @pytest.mark.parametrize(
@@ -99,7 +99,7 @@ def test_a_picture_bomb_among_good_files_is_named(tmp_path: Path) -> None:
     room = open_inputs([tmp_path])
     messages = [sum(isinstance(m, Packet) for m in stream.packets()) for stream in room.streams]
     assert sorted(messages) == [0, 50]
-    assert [str(problem) for problem in room.problems] == ["deck: damaged or no picture"]
+    assert [problem.in_minutes for problem in room.problems] == ["deck: damaged or no picture"]
 
 
 def test_a_file_that_breaks_the_reader_at_once_is_refused(
@@ -109,7 +109,8 @@ def test_a_file_that_breaks_the_reader_at_once_is_refused(
     path.write_bytes(b"RIFF")
     with pytest.raises(InputError, match=r"x\.wav: damaged, cut short or empty"):
         isolated_probe(path)
-    monkeypatch.setattr("sys.executable", "/bin/false")
-    monkeypatch.setattr(isolated, "_READERS", isolated._Readers())
-    with pytest.raises(InputError, match=r"x\.wav: (damaged|the process that reads files)"):
-        isolated_probe(path)
+    for program in ("/bin/false", "/nowhere/python"):
+        monkeypatch.setattr("sys.executable", program)
+        monkeypatch.setattr(isolated, "_READERS", isolated._Readers())
+        with pytest.raises(InputError, match=r"x\.wav: (damaged|the process that reads files)"):
+            isolated_probe(path)

@@ -26,7 +26,9 @@ from operators.media.client import (
     DecodeSettings,
     FullFrame,
 )
+from operators.pictures.size import PictureError
 from operators.pictures.slides import SlideCandidate, SlideSettings
+from operators.pictures.stream import PictureStream, PictureStreamSettings
 
 SAMPLE = Path(__file__).resolve().parents[2] / "devices" / "sample"
 SECOND = 1_000_000_000
@@ -196,6 +198,33 @@ def test_jpeg_stream_is_sampled_and_gives_full_frames(pool: DecoderPool) -> None
     pool.request_frame("s", seen[-1][0])
     (full,) = pool.drain(20)
     assert isinstance(full, FullFrame) and full.jpeg[:2] == b"\xff\xd8"
+
+
+def test_pictures_asked_for_late_are_still_there(pool: DecoderPool) -> None:
+    """Files are read far ahead of their answers: pictures two seconds apart, and the first is asked for last."""
+    for index in range(24):
+        pool.submit(
+            "s", Codec.JPEG, jpeg(np.full((360, 640), 10 * index, np.uint8)), True, 2 * index * SECOND
+        )
+    pool.request_frame("s", 0)
+    *_, full = pool.drain(30)
+    assert isinstance(full, FullFrame)
+    first = cv2.imdecode(np.frombuffer(full.jpeg, np.uint8), cv2.IMREAD_GRAYSCALE)
+    assert first is not None and first.mean() < 5
+
+
+def test_what_is_kept_of_pictures_is_bounded_and_repeats_take_nothing() -> None:
+    noise = [jpeg(np.random.default_rng(seed).integers(0, 255, (360, 640), np.uint8)) for seed in range(2)]
+    settings = PictureStreamSettings(kept_bytes=2 * len(noise[0]), kept_jpegs=40)
+    stream = PictureStream("slides", settings)
+    for index in range(30):
+        stream.jpeg(noise[0], index * SECOND)
+    assert stream.full_frame(0)
+    for index in range(30, 34):
+        stream.jpeg(noise[index % 2], index * SECOND)
+    assert stream.full_frame(33 * SECOND)
+    with pytest.raises(PictureError, match="no longer kept"):
+        stream.full_frame(29 * SECOND)
 
 
 @pytest.mark.parametrize(
@@ -485,8 +514,11 @@ def _running(pid: int) -> bool:
         return False
 
 
-def test_a_child_that_does_not_come_up_fails_its_packets(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sys, "executable", "/bin/false")
+@pytest.mark.parametrize("program", ["/bin/false", "/nowhere/python"], ids=["ends", "cannot be started"])
+def test_a_child_that_does_not_come_up_fails_its_packets(
+    monkeypatch: pytest.MonkeyPatch, program: str
+) -> None:
+    monkeypatch.setattr(sys, "executable", program)
     with DecoderPool(DecodeSettings()) as pool:
         for index in range(40):
             pool.submit("s", Codec.JPEG, b"", True, index)
