@@ -9,6 +9,7 @@ PAGE: Final = Path(__file__).with_name("settings.md")
 BEGIN: Final = "<!-- generated settings -->"
 END: Final = "<!-- end settings -->"
 _KINDS: Final = {"boolean": "true or false", "integer": "whole number", "number": "number", "string": "text"}
+_PATHS: Final = {"path": "folder", "file-path": "file"}
 _LIMITS: Final = {"minimum": "at least", "exclusiveMinimum": "above", "maximum": "at most"}
 
 
@@ -39,7 +40,8 @@ def _value(described: dict[str, Any]) -> str:
     kinds = described.get("anyOf", [described])
     kind = next(k for k in kinds if k["type"] != "null")
     limits = [f"{words} {kind[rule]}" for rule, words in _LIMITS.items() if rule in kind]
-    name = "folder" if kind.get("format") == "path" else _KINDS[kind["type"]]
+    choices = " or ".join(f"`{one}`" for one in kind.get("enum", ()))
+    name = choices or _PATHS.get(kind.get("format", ""), _KINDS[kind["type"]])
     return ", ".join([name, *limits])
 
 

@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, Field, ValidationError
+from pydantic import AfterValidator, BeforeValidator, Field, ValidationError, WithJsonSchema
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from contracts.topics import DEFAULT_SHARDS, TopicNames
@@ -41,6 +41,24 @@ def _prefix(text: str) -> str:
     return text
 
 
+def _said(value: object) -> object:
+    # Compose files and scripts set variables to nothing where they mean none.
+    return None if value == "" else value
+
+
+def _named(value: object) -> object:
+    if value == "":
+        raise ValueError("name a folder, or leave it unset")
+    return value
+
+
+Folder = Annotated[Path, BeforeValidator(_named)]
+MaybeFile = Annotated[
+    Annotated[Path, WithJsonSchema({"type": "string", "format": "file-path"})] | None, BeforeValidator(_said)
+]
+Seconds = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+
+
 class Settings(BaseSettings):
     """All settings. Durations carry their unit in the name."""
 
@@ -59,11 +77,13 @@ class Settings(BaseSettings):
         None,
         description="how long the broker may hold a fetch; for the embedded broker, which does not wake a waiting one",
     )
-    state_dir: Path = Field(Path(".minuted/state"), description="where RocksDB keeps the state of the steps")
+    state_dir: Folder = Field(
+        Path(".minuted/state"), description="where RocksDB keeps the state of the steps"
+    )
     state_sync: bool = Field(
         False, description="force state to the disk at each snapshot: survives power loss, costs time"
     )
-    rules: Path | None = Field(
+    rules: MaybeFile = Field(
         None, description="rule file (.sal) that minutes are held against; empty for the one of the product"
     )
     model: str = Field(
@@ -78,11 +98,11 @@ class Settings(BaseSettings):
         0.99,
         description="probability of the verifier model under which rules write an item and a person is asked",
     )
-    keys: Path = Field(
+    keys: Folder = Field(
         Path(".minuted/keys"),
         description="where the keys of meetings are kept, which seal their audit entries",
     )
-    master_key_file: Path | None = Field(
+    master_key_file: MaybeFile = Field(
         None,
         description="file with a master key (32 bytes, or 64 hexadecimal digits) that wraps the keys of meetings",
     )
@@ -94,12 +114,8 @@ class Settings(BaseSettings):
         2, description="pieces of speech recognised at once"
     )
     partials: bool = Field(True, description="publish text while somebody is still speaking")
-    stream_idle_s: Annotated[float, Field(gt=0)] = Field(
-        15.0, description="a stream silent for so long is given up"
-    )
-    meeting_idle_s: Annotated[float, Field(gt=0)] = Field(
-        600.0, description="a meeting silent for so long is over"
-    )
+    stream_idle_s: Seconds = Field(15.0, description="a stream silent for so long is given up")
+    meeting_idle_s: Seconds = Field(600.0, description="a meeting silent for so long is over")
     lateness_ms: Annotated[int, Field(ge=0, le=60_000)] = Field(
         500, description="how far packets may be out of order"
     )

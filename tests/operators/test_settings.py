@@ -42,6 +42,8 @@ def test_variables_and_what_is_given_on_top(monkeypatch: pytest.MonkeyPatch, tmp
         ("MINUTED_PARTIALS", "perhaps", "MINUTED_PARTIALS is 'perhaps': input should be a valid boolean"),
         ("MINUTED_STREAM_IDLE_S", "-1", "MINUTED_STREAM_IDLE_S is '-1': input should be greater than 0"),
         ("MINUTED_STREAM_IDLE_S", "nan", "MINUTED_STREAM_IDLE_S is 'nan': input should be"),
+        ("MINUTED_MEETING_IDLE_S", "inf", "MINUTED_MEETING_IDLE_S is 'inf': input should be a finite number"),
+        ("MINUTED_KEYS", "", "MINUTED_KEYS is '': name a folder, or leave it unset"),
         (
             "MINUTED_TOPIC_PREFIX",
             "a b",
@@ -73,6 +75,12 @@ def test_what_cannot_be_used_is_one_line_with_its_name(
 @pytest.mark.parametrize("address", ["h:1", "10.0.0.1:9092,10.0.0.2:9092", "[::1]:9092", "a-b.example:9092"])
 def test_addresses_that_can_be_used(address: str) -> None:
     assert load_settings(bootstrap_servers=address).link().bootstrap == address
+
+
+def test_a_file_set_to_nothing_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("MINUTED_RULES", "MINUTED_MASTER_KEY_FILE"):
+        monkeypatch.setenv(name, "")
+    assert (load_settings().rules, load_settings().master_key_file) == (None, None)
 
 
 def test_every_setting_says_what_it_is_for() -> None:
