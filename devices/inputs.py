@@ -5,6 +5,7 @@ or one folder that is a room: one file for each device and perhaps a ``room.json
 """
 
 import datetime
+import os
 import re
 import unicodedata
 from collections.abc import Sequence
@@ -31,7 +32,7 @@ from .pictures import PICTURE_SUFFIXES, PictureSource, is_picture_folder, natura
 from .room import ROOM_FILE, RoomCalibration, RoomDevice, RoomFile, read_room
 from .stored_calibrations import FOLDER as CALIBRATION_FOLDER
 from .stored_calibrations import read_stored
-from .streams import InputError, Problem, Source, Stream, merged
+from .streams import InputError, Problem, Source, Stream, merged, readable
 from .transcripts import TRANSCRIPT_SUFFIXES, TranscriptSource, Turn, is_timeline, read_transcript, read_turns
 from .video import VideoSettings, VideoSource
 
@@ -190,8 +191,7 @@ class _Opening:
             wanted.append(
                 ("slides" if "slides" not in self._info.devices else None, folder, RoomDevice(role="slides"))
             )
-        for path, (name, info) in told.items():
-            wanted.append((name, path, info))
+        wanted += [(name, folder / (info.file or name), info) for name, info in told.values()]
         return wanted
 
     def _open(self, name: str | None, path: Path, told: RoomDevice) -> None:
@@ -253,7 +253,8 @@ class _Opening:
         if start_ns is None:
             start_ns = info.begins_ns
         begins_ns = start_ns or 0
-        meeting = meeting_id or info.meeting_id or meeting_id_of(self._first.resolve().stem)
+        name = _name_of(self._first)
+        meeting = meeting_id or info.meeting_id or meeting_id_of(name)
         streams = self._streams(meeting, begins_ns)
         there = {stream.device_id for stream in streams}
         kinds = {stream.modality for stream in streams}
@@ -261,7 +262,7 @@ class _Opening:
         started = MeetingStarted(
             meeting_id=meeting,
             start_ns=begins_ns,
-            title=(title or info.title or self._first.resolve().stem)[:200],
+            title=(title or info.title or name)[:200],
             date=date or info.meeting_date or self._day(),
             attendees=tuple(AttendeeInfo(name=name) for name in _visible(attendees))
             or tuple(AttendeeInfo(name=a.name, speaker=a.speaker, role=a.role) for a in info.attendees),
@@ -305,7 +306,10 @@ class _Opening:
         if missing:
             names = ", ".join(missing)
             self.problems.append(
-                Problem(Path(ROOM_FILE), f"the channel map names devices that are not there: {names}")
+                Problem(
+                    (self._folder or Path()) / ROOM_FILE,
+                    f"the channel map names devices that are not there: {names}",
+                )
             )
         return tuple(entry for entry in self._info.speakers() if entry.device in there)
 
@@ -392,6 +396,12 @@ class _Noting:
 
     def __call__(self, what: str) -> None:
         self.problems.append(Problem(self.path, what))
+
+
+def _name_of(path: Path) -> str:
+    """What a meeting is called that has only its file or folder; links are called as they are named."""
+    path = Path(os.path.abspath(path))
+    return readable(path.name if path.is_dir() else path.stem)
 
 
 def day_in_name(name: str) -> datetime.date | None:

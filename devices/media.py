@@ -116,8 +116,9 @@ def opened(path: Path) -> Iterator[av.container.InputContainer]:
             raise InputError(path, "not a file")  # opening a pipe or device would wait for somebody
         if path.stat().st_size == 0:
             raise InputError(path, "empty file")
+        # Absolute: of a name like "call-10:30.mp3" the part before the colon would be taken for a protocol.
         container = av.open(
-            str(path), "r", options={"protocol_whitelist": "file"}, metadata_errors="replace"
+            str(path.absolute()), "r", options={"protocol_whitelist": "file"}, metadata_errors="replace"
         )  # fmt: skip
     except FileNotFoundError as error:
         raise InputError(path, "file not found") from error

@@ -97,7 +97,8 @@ class PictureSource:
         try:
             if path.stat().st_size > MAX_FILE_BYTES:
                 raise InputError(path, f"a picture file above {MAX_FILE_BYTES >> 20} MiB")
-            with av.open(str(path), options={"protocol_whitelist": "file"}) as container:
+            # As an open file: "slide%d.png" would be taken for a pattern, and other files be read for it.
+            with path.open("rb") as file, av.open(file, "r") as container:
                 stream = container.streams.video[0]
                 width, height = stream.codec_context.width, stream.codec_context.height
                 if width * height > MAX_PIXELS:

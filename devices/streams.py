@@ -26,24 +26,34 @@ READ_AHEAD: Final = 60
 """How many pictures are coded before their time: two seconds of them, some megabytes."""
 
 
+def readable(name: Path | str) -> str:
+    """A file's name for messages: half characters of one that is no UTF-8 would fit into none."""
+    return str(name).encode("utf-8", "replace").decode("utf-8")
+
+
 class InputError(Exception):
-    """An input that cannot be used; ``str()`` is one line that names the file and says what is wrong."""
+    """An input that cannot be used; ``str()`` is one line: the file as people named it, and what is wrong."""
 
     def __init__(self, path: Path | str, what: str) -> None:
         self.path = Path(path)
         self.what = " ".join(what.split())
-        super().__init__(f"{self.path.name or self.path}: {self.what}")
+        super().__init__(f"{readable(self.path)}: {self.what}")
 
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """Something about one input that a person should know; the others go on."""
+    """Something about one input that a person should know; the others go on. ``str()`` is one line."""
 
     path: Path
     what: str
 
     def __str__(self) -> str:
-        return f"{self.path.name or self.path}: {self.what}"
+        return f"{readable(self.path)}: {self.what}"
+
+    @property
+    def in_minutes(self) -> str:
+        """The line without the folder: minutes go to people whom this machine's folders do not concern."""
+        return f"{readable(self.path.name or self.path)}: {self.what}"
 
 
 @dataclass(frozen=True, slots=True)

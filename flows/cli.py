@@ -1,6 +1,7 @@
 """The ``minuted`` command. Exit codes: 0 done, 2 wrong input or settings (one line), 1 our fault."""
 
 import datetime
+import io
 import json
 import os
 import signal
@@ -65,7 +66,14 @@ def _day(text: str | None) -> datetime.date | None:
         raise UserProblem(f"--date {text}: not a day of the form YYYY-MM-DD") from error
 
 
+def _text(option: str, text: str | None) -> str | None:
+    if text is not None and any("\ud800" <= sign <= "\udfff" for sign in text):
+        raise UserProblem(f"{option}: not UTF-8 text")
+    return text
+
+
 def _names(text: str | None) -> tuple[str, ...]:
+    _text("--attendees", text)
     return tuple(name.strip() for name in (text or "").split(",") if name.strip())
 
 
@@ -85,7 +93,8 @@ def _speed(text: str) -> Literal["realtime", "max"] | float:
 def run(
     inputs: Inputs,
     out: Annotated[
-        Path, typer.Option(help="folder for minutes.json, minutes.md, transcript.vtt, timeline.jsonl")
+        Path,
+        typer.Option(help="folder for minutes.md, minutes.json, transcript.vtt, timeline.jsonl, audit.jsonl"),
     ],
     title: Title = None,
     date: Date = None,
@@ -101,6 +110,7 @@ def run(
 
     from .run_files import run_files
 
+    title = _text("--title", title)
     # A nod takes half a second: at fewer pictures a second nobody can say which way a head moved.
     media = InputSettings(video=VideoSettings(max_fps=30))
     room = open_inputs(inputs, title=title, date=_day(date), attendees=_names(attendees), settings=media)
@@ -177,6 +187,7 @@ def publish(
 
     from .publish_clocks import doubts, existing, machine_clock, watch_of, with_stored
 
+    title = _text("--title", title)
     settings = settings_of(brokers)
     live = [LiveDevice.parse("microphone", text) for text in microphone or ()]
     live += [LiveDevice.parse("camera", text) for text in camera or ()]
@@ -415,6 +426,9 @@ def _misused(error: typer.TyperException) -> str:
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
     """Entry point; turns every outcome into an exit code and at most one line."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):  # a terminal of few letters, a file name that is no text
+            stream.reconfigure(errors="backslashreplace")
     try:
         code = app(args=arguments, prog_name="minuted", standalone_mode=False)
     except (KeyboardInterrupt, typer.Abort):

@@ -135,7 +135,7 @@ def _told(room: Room) -> Iterator[Outgoing]:
     for problem in room.problems:
         # What the room's own file lacks is for whoever wrote it.
         if problem.path.name != ROOM_FILE:
-            record = NoticeRecord(meeting_id=room.meeting_id, code="input", text=str(problem)[:1000])
+            record = NoticeRecord(meeting_id=room.meeting_id, code="input", text=problem.in_minutes[:1000])
             yield Outgoing(
                 TIMELINE, room.meeting_id.encode(), record.to_bytes(), "timeline.notice", record.identity
             )  # fmt: skip

@@ -137,7 +137,7 @@ def test_one_bad_file_in_a_folder_is_told_and_the_others_go_on(tmp_path: Path) -
     (tmp_path / "empty.vtt").write_bytes(b"")
     room = open_inputs([tmp_path])
     assert [stream.name for stream in room.streams] == ["good/audio"]
-    assert [str(problem) for problem in room.problems] == [
+    assert [problem.in_minutes for problem in room.problems] == [
         "bad.mp4: damaged, cut short or empty: neither sound nor video can be read from it",
         "empty.vtt: empty file",
         "notes.docx: not a sound, video, image folder or transcript",
@@ -174,7 +174,7 @@ def test_speaker_turns_go_to_their_sound(tmp_path: Path) -> None:
     room = open_inputs([sounds[0], text(tmp_path / "x.rttm", turns.format("elsewhere"))])
     assert [m.device for m in room.control if isinstance(m, SpeakerTurns)] == ["one"]
     room = open_inputs([*sounds, text(tmp_path / "x.rttm", turns.format("elsewhere"))])
-    assert [str(p) for p in room.problems] == [
+    assert [p.in_minutes for p in room.problems] == [
         "x.rttm: speaker turns of no sound file that is here, left out"
     ]
 
@@ -188,6 +188,23 @@ def test_the_log_of_a_meeting_goes_alone(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    "stem", ["call-10:30", "take%02d", "-dash", "two\nlines", "\u202ereversed", "not-\udcff-utf8"]
+)
+def test_files_may_have_any_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stem: str) -> None:
+    """Relative paths: with a folder before them, colons were never read as protocols."""
+    monkeypatch.chdir(tmp_path)
+    cv2.imwrite("picture.png", np.full((90, 160, 3), 90, np.uint8))
+    Path("picture.png").rename(f"{stem}.png")
+    cv2.imwrite("take00.png", np.full((45, 80, 3), 90, np.uint8))
+    wav(Path("sound.wav")).rename(f"{stem}.wav")
+    room = open_inputs([Path(f"{stem}.wav"), Path(f"{stem}.png")])
+    sound, pictures = (list(stream.packets()) for stream in room.streams)
+    assert len(sound) > 10 and room.problems == []
+    assert isinstance(pictures[0], Packet) and (pictures[0].width, pictures[0].height) == (160, 90)
+    assert str(started(room).title).encode("utf-8")
+
+
+@pytest.mark.parametrize(
     ("names", "what"),
     [
         ([], ".: no input given"),
@@ -197,8 +214,8 @@ def test_the_log_of_a_meeting_goes_alone(tmp_path: Path) -> None:
         (["empty"], "empty: nothing in this folder is a sound, video, picture or transcript"),
         (["t.rttm"], "t.rttm: speaker turns need the sound they belong to beside them"),
         (["room", "a.wav"], "room: a room folder goes alone, not with other inputs"),
-        (["broken"], "room.json: no JSON: it cannot be understood from line 1, column 1 on"),
-        (["gone"], "gone.wav: file not found, though room.json names it"),
+        (["broken"], "broken/room.json: no JSON: it cannot be understood from line 1, column 1 on"),
+        (["gone"], "gone/gone.wav: file not found, though room.json names it"),
     ],
 )
 def test_wrong_inputs_are_said_in_one_line(
@@ -286,7 +303,9 @@ def test_a_codec_that_gives_up_ends_its_own_stream_only(tmp_path: Path) -> None:
     ends = {name: message for name, message in sent if isinstance(message, EndOfStream)}
     assert ends["cam/video"].sequence == 2 and ends["cam/video"].timestamp_ns == 40_000_000
     assert ends["a/audio"].sequence == 50
-    assert [str(problem) for problem in stream.problems] == ["cam.mp4: cannot be read beyond 0.0 s: no more"]
+    assert [str(problem) for problem in stream.problems] == [
+        f"{tmp_path}/cam.mp4: cannot be read beyond 0.0 s: no more"
+    ]
 
 
 def test_reading_ahead_gives_the_same_messages_and_ends_its_thread(tmp_path: Path) -> None:

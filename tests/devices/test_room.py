@@ -102,5 +102,5 @@ def test_a_mistyped_field_is_told(tmp_path: Path) -> None:
 def test_what_is_wrong_with_it_is_said_in_one_line(tmp_path: Path, content: Any, what: str) -> None:
     with pytest.raises(InputError) as failure:
         read(tmp_path, content)
-    assert str(failure.value).startswith(what)
+    assert str(failure.value).startswith(f"{tmp_path}/{what}")
     assert "\n" not in str(failure.value)

@@ -21,7 +21,7 @@ WALL = RoomCalibration(
 
 def read(folder: Path, *devices: str) -> tuple[tuple[RoomCalibration, ...], list[str]]:
     problems: list[Problem] = []
-    return read_stored(folder, devices, problems.append), [str(p) for p in problems]
+    return read_stored(folder, devices, problems.append), [p.in_minutes for p in problems]
 
 
 def test_what_is_written_is_read_again_and_replaced(tmp_path: Path) -> None:
@@ -99,7 +99,7 @@ def test_a_room_rests_on_what_is_stored_beside_it(tmp_path: Path) -> None:
     room = open_inputs([tmp_path])
     found = [c for c in room.control if isinstance(c, Calibration)]
     assert [(c.device, c.offset_ns, c.measured) for c in found] == [("notes", 3_200_000_000, DAY)]
-    assert [str(p) for p in room.problems] == [
+    assert [p.in_minutes for p in room.problems] == [
         "wall%2F%C3%A9.json: calibration left out: it is of wall/é, which is not in this meeting"
     ]
     # Sent later, an offset that holds from the first stamp on still does.

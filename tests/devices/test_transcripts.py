@@ -564,7 +564,7 @@ def test_line_ends_of_all_systems(tmp_path: Path) -> None:
 def test_what_is_no_transcript_says_so(tmp_path: Path, name: str, content: bytes, what: str) -> None:
     with pytest.raises(InputError) as failure:
         pieces_of(tmp_path, name, content)
-    assert str(failure.value) == f"{name}: {what}"
+    assert str(failure.value) == f"{tmp_path / name}: {what}"
 
 
 def test_json_lines(tmp_path: Path) -> None:

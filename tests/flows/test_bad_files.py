@@ -80,10 +80,10 @@ def test_one_bad_file_of_each_kind_among_good_ones(tmp_path: Path, capfd: pytest
     code, printed, said = run(capfd, "run", room, "--out", out)
     assert code == 0, said
     for name, (_, what) in bad.items():
-        assert [what in line for line in said.splitlines() if line.startswith(f"minuted: {name}: ")] == [
-            True
-        ], name
-    assert any("minuted: cut.flac: " in line for line in said.splitlines())
+        assert [
+            what in line for line in said.splitlines() if line.startswith(f"minuted: {room / name}: ")
+        ] == [True], name
+    assert any(f"minuted: {room}/cut.flac: " in line for line in said.splitlines())
     assert "Traceback" not in said and "av.error" not in said and "Errno" not in said
     document = json.loads((out / "minutes.json").read_text())
     assert len(document["utterances"]) == 15
@@ -102,7 +102,7 @@ def test_sound_of_every_form_beside_a_transcript(tmp_path: Path, capfd: pytest.C
         file.setparams((1, 2, 16_000, 0, "NONE", "not compressed"))
     code, _, said = run(capfd, "run", room, "--out", tmp_path / "out")
     assert code == 0
-    assert [line.split(": ")[1] for line in said.splitlines()] == ["no-samples.wav"]
+    assert [line.split(": ")[1] for line in said.splitlines()] == [str(room / "no-samples.wav")]
     log = (tmp_path / "out" / "timeline.jsonl").read_text()
     for name in (*(f"mic-{rate_hz}" for rate_hz, _ in RATES), "surround", "surround-2"):
         assert f'"stream":"{name}/audio"' in log, name
@@ -118,9 +118,26 @@ def test_video_of_strange_forms(tmp_path: Path, capfd: pytest.CaptureFixture[str
     (room / "no-index.mp4").write_bytes(whole[: len(whole) * 3 // 4])
     code, _, said = run(capfd, "run", room, "--out", tmp_path / "out", "--json")
     assert code == 0
-    assert [line.split(": ")[1] for line in said.splitlines()] == ["no-index.mp4"]
+    assert [line.split(": ")[1] for line in said.splitlines()] == [str(room / "no-index.mp4")]
     slides = json.loads((tmp_path / "out" / "minutes.json").read_text())["slides"]
     assert [slide["text"].split()[0] for slide in slides] == ["Plan"] * 4
+
+
+def test_a_folder_of_pictures_alone_gives_its_slides(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    deck = tmp_path / "deck"
+    deck.mkdir()
+    for number, title in enumerate(("Budget plan", "Launch in May")):
+        picture = np.full((360, 640, 3), 240, np.uint8)
+        cv2.putText(picture, title, (40, 180), cv2.FONT_HERSHEY_DUPLEX, 2.0, (20, 20, 20), 3)
+        cv2.imwrite(str(deck / f"slide-{number}.png"), picture)
+    code, _, _ = run(capfd, "run", deck, "--out", tmp_path / "out", "--json")
+    assert code == 0
+    slides = json.loads((tmp_path / "out" / "minutes.json").read_text())["slides"]
+    assert [(slide["start_s"], slide["text"]) for slide in slides] == [
+        (0.0, "Budget plan"), (10.0, "Launch in May")
+    ]  # fmt: skip
 
 
 CAPTIONS = {
@@ -187,7 +204,7 @@ def test_a_log_whose_first_lines_are_missing_is_read_and_said(
     (tmp_path / "tail.jsonl").write_bytes(b"".join(lines[first:]))
     code, _, said = run(capfd, "run", tmp_path / "tail.jsonl", "--out", tmp_path / "tail")
     what = "the beginning of the log is missing; the minutes hold only what follows"
-    assert (code, said) == (0, f"minuted: tail.jsonl: {what}\n")
+    assert (code, said) == (0, f"minuted: {tmp_path}/tail.jsonl: {what}\n")
     assert what in json.loads((tmp_path / "tail" / "minutes.json").read_text())["notices"]
     code, _, said = run(capfd, "run", tmp_path / "out" / "timeline.jsonl", "--out", tmp_path / "again")
     assert (code, said) == (0, "")

@@ -149,12 +149,12 @@ def test_a_log_that_was_cut_off_or_damaged(minuted: Minuted, tmp_path: Path, out
     cut = written(tmp_path / "cut.jsonl", b"".join(lines[:-1]))
     assert (
         minuted("run", cut, "--out", tmp_path / "x").line
-        == f"minuted: {cut.name}: the log has no end of the meeting; it was cut off"
+        == f"minuted: {cut}: the log has no end of the meeting; it was cut off"
     )
     damaged = written(tmp_path / "damaged.jsonl", b"".join([*lines[:3], b"{}\n", *lines[3:]]))
     assert (
         minuted("run", damaged, "--out", tmp_path / "x").line
-        == f"minuted: {damaged.name}: line 4 is no record of a meeting's log"
+        == f"minuted: {damaged}: line 4 is no record of a meeting's log"
     )
 
 
