@@ -21,7 +21,7 @@ from operators.plain_text import plain
 from operators.settings import Settings, load_settings
 
 from .command_settings import PATIENCE_S, settings_of
-from .topic_reader import TopicReader
+from .topic_reader import Found, TopicReader
 
 app = typer.Typer(help="The audit of a meeting: every verdict and every answer.", no_args_is_help=True)
 PathArgument = Annotated[
@@ -74,12 +74,20 @@ def proof_of_topics(settings: Settings, meeting_id: str | None, wait_s: float) -
                 continue
             if message.topic == AUDIT.name:
                 proof.add(message.value, f"{message.topic}/{message.partition}/{message.offset}")
-            elif message.topic == STATE.name:
-                state = read_state(message.value)
-                proof.add_head(state.meeting_id, state.generation, state.audit)
-            elif isinstance(event := read_event(message.value), MeetingFinal):
-                proof.add_head(event.meeting_id, event.generation, event.audit)
+            else:
+                _add_head(proof, message)
     return proof
+
+
+def _add_head(proof: AuditProof, message: Found) -> None:
+    """The head that minutes on the topics carry. What is none of ours names no head, and proves nothing."""
+    value = message.value or b""
+    try:
+        told = read_state(value) if message.topic == STATE.name else read_event(value)
+    except ValidationError:
+        return
+    if isinstance(told, MinutesState | MeetingFinal):
+        proof.add_head(told.meeting_id, told.generation, told.audit)
 
 
 def entries_of(proof: AuditProof, meeting_id: str, keys: Sequence[Keys]) -> list[AuditEntry]:
@@ -202,9 +210,9 @@ def show(
 ) -> None:
     """Which words an item rests on, which rules it passed, who or what wrote it."""
     proof = _proof(path, meeting, brokers)
-    keys = keys_for_reading(load_settings())
     names = dict.fromkeys(report.meeting_id for report in proof.reports(meeting))
     try:
+        keys = keys_for_reading(load_settings())
         found = [e for name in names for e in entries_of(proof, name, keys) if _is_meant(e, item)]
     except KeyProblem as problem:
         raise AuditProblem(str(problem)) from problem

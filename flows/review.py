@@ -275,10 +275,13 @@ def _outcome(
 
 
 def purged(messages: Iterable[Found], meeting_id: str) -> bool:
-    """Whether minutes events say that a meeting was purged."""
+    """Whether minutes events say that a meeting was purged; what is no event says nothing."""
     for message in messages:
         if message.topic == MINUTES.name and message.value is not None:
-            event = read_event(message.value)
+            try:
+                event = read_event(message.value)
+            except ValidationError:
+                continue
             if isinstance(event, MinutesPurged) and event.meeting_id == meeting_id:
                 return True
     return False

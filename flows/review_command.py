@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import getpass
 import json
+import os
 import re
 import sys
 from collections.abc import Sequence
@@ -76,7 +77,7 @@ def review(
 ) -> None:
     """Doubtful places of the minutes with what was said; answers change the minutes."""
     link = settings_of(brokers).link()
-    who = by or getpass.getuser()
+    who = by or _login()
     wanted = Wanted(text, owner, _day(due), _cleared(clear))
     message: Correction | NameCorrected
     if answer is not None:
@@ -104,6 +105,14 @@ def review(
             _ask_all(link, cases, who, wait)
         return
     _tell(send_and_follow(link, message, wait_s=wait, patience_s=PATIENCE_S))
+
+
+def _login() -> str:
+    """The name of who runs this; containers may run as a number that has none."""
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):
+        return f"user {os.getuid()}"
 
 
 def _tell(outcome: Outcome) -> None:
