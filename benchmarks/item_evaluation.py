@@ -6,8 +6,8 @@
 ``--scores`` holds scores of meetings by networks that have not seen them; for each meeting, weights and thresholds of
 its items come from meetings of other series, thresholds from a cross-validation within those. Intervals (95 %) are
 by drawing series anew. ``--ablate`` leaves rules or model out; ``--without`` names tables of scores that
-`benchmarks.item_tables` made with a part of the network off: judged and thresholded anew, and beside all else on the
-same meetings. ``--heads`` adds figures of single utterances. ``--out`` keeps what judges each part of the meetings,
+`benchmarks.item_tables` made with a part of the network off (or nothing, to compare with), several of one name as one:
+judged and thresholded anew. ``--heads`` adds figures of single utterances. ``--out`` keeps what judges each part of the meetings,
 for `benchmarks.item_stages`. Prints one JSON line.
 """
 
@@ -15,7 +15,7 @@ import argparse
 import pickle
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
@@ -101,26 +101,28 @@ class Evaluation:
         progress("model alone")
         return out | {"model alone": self.under(inputs, table, _model_alone)}
 
-    def without(self, inputs: Sequence[Any], table: Table, changed: Mapping[str, Path]) -> dict[str, Any]:
-        """Figures with each of the changed tables, and with the whole one on the same meetings."""
+    def without(self, inputs: Sequence[Any], tables: Mapping[str, Table]) -> dict[str, Any]:
+        """Figures with each of these tables, on the meetings that it holds."""
         out: dict[str, Any] = {}
-        for name, path in changed.items():
+        for name, table in tables.items():
             progress(f"without {name}")
-            other = pickle.loads(path.read_bytes())
-            mine = [one for one in inputs if one[0]["meeting"] in other]
-            out[name] = self.under(mine, other)
-            if len(mine) < len(inputs):
-                out[f"{name}, compare with"] = self.under(mine, table)
+            mine = [one for one in inputs if one[0]["meeting"] in table]
+            out[name] = {"meetings": len(mine), **self.under(mine, table)}
         return out
+
+
+def _read(paths: Iterable[Path]) -> dict[str, Any]:
+    table: dict[str, Any] = {}
+    for path in paths:
+        table |= pickle.loads(path.read_bytes())
+    return table
 
 
 def main(arguments: list[str] | None = None) -> int:
     """Command line; 0 when done, 2 when the input is not there."""
     given = _arguments(arguments)
     begun = time.perf_counter()
-    table: dict[str, Any] = {}
-    for path in given.scores:
-        table |= pickle.loads(path.read_bytes())
+    table = _read(given.scores)
     inputs = read_all(given.scripts, given.research, table)[:: given.every]
     if not inputs:
         print("item_evaluation: no meetings that there are scores of", file=sys.stderr)
@@ -137,8 +139,10 @@ def main(arguments: list[str] | None = None) -> int:
     if given.ablate:
         out["ablations"] = evaluation.ablated(inputs, made, table)
     if given.without:
-        changed = {name: Path(path) for name, _, path in (one.partition("=") for one in given.without)}
-        out["without"] = evaluation.without(inputs, table, changed)
+        paths: dict[str, list[Path]] = {}
+        for name, _, path in (one.partition("=") for one in given.without):
+            paths.setdefault(name, []).append(Path(path))
+        out["without"] = evaluation.without(inputs, {name: _read(mine) for name, mine in paths.items()})
     print_report("item_evaluation", given.seed, out | {"seconds": round(time.perf_counter() - begun, 1)})
     return 0
 
