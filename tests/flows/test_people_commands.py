@@ -13,10 +13,13 @@ import pytest
 import flows.review_command as command
 from contracts.messages import Correction, NameCorrected
 from contracts.minutes import Evidence, ReviewRequest
-from contracts.topics import REVIEW
+from contracts.topics import AUDIT, MINUTES, REVIEW, STATE
+from flows import audit
 from flows.cli import main
-from flows.review import Cases, Outcome, ReviewProblem, Wanted, correction
+from flows.review import Cases, Outcome, ReviewProblem, Wanted, correction, purged
 from flows.topic_reader import Found
+from operators.deliver.keys import KeyStore
+from operators.settings import load_settings
 
 TALK = (
     (1, 4, "Anna", "We decided that the stall opens on Saturday."),
@@ -92,6 +95,45 @@ def test_what_cannot_be_found_is_told(
     ):  # fmt: skip
         assert run("audit", *arguments) == 2
         assert capsys.readouterr().err.count("\n") == 1
+
+
+def test_keys_that_need_a_master_key_are_told_in_one_line(
+    minutes: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    KeyStore(tmp_path / "keys", bytes(32))
+    monkeypatch.setenv("MINUTED_KEYS", str(tmp_path / "keys"))
+    assert run("audit", "show", "meeting", str(minutes)) == 2
+    told = capsys.readouterr().err
+    assert "needs the master key" in told and told.count("\n") == 1
+
+
+FOREIGN = (b"", b"{}", b"\xff\xfe", b"null", b'{"type": "final"}', b'{"schema": "minuted.minutes/1"}')
+
+
+def test_foreign_messages_on_the_topics_prove_nothing_and_stop_nothing(
+    minutes: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    entries = (minutes / "audit.jsonl").read_bytes().splitlines()
+    state = (minutes / "minutes.json").read_bytes()
+    told = [Found(t.name, 0, n, b"", v) for t in (STATE, MINUTES) for n, v in enumerate((*FOREIGN, None))]
+    told += [Found(AUDIT.name, 0, n, b"", value) for n, value in enumerate(entries)]
+
+    class Reader:
+        def __init__(self, *_: object, **__: object) -> None: ...
+        def __enter__(self) -> Reader:
+            return self
+
+        def __exit__(self, *_: object) -> None: ...
+        def to_end(self) -> list[Found]:
+            return told
+
+    monkeypatch.setattr(audit, "TopicReader", Reader)
+    (report,) = audit.proof_of_topics(load_settings(), None, 1.0).reports()
+    assert report.holds and report.proven == 0
+    told.append(Found(STATE.name, 0, 9, b"", state))
+    (report,) = audit.proof_of_topics(load_settings(), None, 1.0).reports()
+    assert report.holds and report.proven == report.entries == len(entries)
+    assert not purged(told, "talk")
 
 
 SAID = Evidence(
