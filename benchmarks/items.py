@@ -183,8 +183,7 @@ def published(
 ) -> tuple[Candidate, ...]:
     """What stands in the minutes of one kind where items from this probability on do."""
     mine = [c for c in meeting.candidates if c.family == family and sure[c.item.id] >= least]
-    chosen = [(c.draft, c.item) for c in mine]
-    kept = {item.id for _, item in (apart(chosen, sure) if meeting.long else chosen)}
+    kept = {item.id for _, item in apart([(c.draft, c.item) for c in mine], sure)}
     return tuple(c for c in mine if c.item.id in kept and not c.item.withdrawn)
 
 

@@ -243,7 +243,9 @@ def _calendar_date(words: str, today: dt.date) -> dt.date | None:
 
 
 def _weekday(words: str, today: dt.date) -> dt.date | None:
-    """The next such day; null when it is today (today or in a week?) or said with *next*."""
+    """The next such day; null when it is today (today or in a week?), said with *next*, or means every one."""
+    if re.search(rf"\b(?:{'|'.join(_DAYS)})s\b", words):
+        return None
     day = next(i for d, i in _DAYS.items() if d in words)
     ahead = (day - today.weekday()) % 7
     if "next week" in words:

@@ -30,6 +30,8 @@ from operators.understand.matter import (
 from operators.understand.state import Claim, Draft, Due, State, piece_of
 from operators.understand.types import Family
 
+SAYS_LITTLE = "says little alone"
+TAKEN_BACK = "taken back in the same breath"
 ACTION_SIGNALS = ("commit", "promise", "assign", "request", "need", "group", "offer", "handover")
 TASK_VERB = re.compile(rf"(?:{piece_named('TASK_VERB')})\\b")
 """Verbs of work; after *I will* they weigh more than others."""
@@ -75,6 +77,13 @@ def _add(out: list[Draft], draft: Draft | None) -> None:
                 other, text=text, stems=other.stems | draft.stems, support=max(other.support, draft.support)
             )
             return
+        if draft.family == "action" and _one_promise(other, draft):
+            fuller, other_one = (draft, other) if SAYS_LITTLE in other.reasons else (other, draft)
+            out[place] = replace(
+                fuller, id=other.id, due=fuller.due or other_one.due, support=max(other.support, draft.support),
+                reasons=tuple(r for r in (*fuller.reasons, *other_one.reasons) if r != SAYS_LITTLE),
+            )  # fmt: skip
+            return
         handed = {other.claim.kind, draft.claim.kind} & {"named", "you", "none", "group"}
         if draft.family == "action" and handed and "self" not in (other.claim.kind, draft.claim.kind):
             vague = len(other.stems) <= 1 and len(draft.stems) > len(other.stems)
@@ -91,6 +100,12 @@ def _add(out: list[Draft], draft: Draft | None) -> None:
             return
     number = sum(d.family == draft.family for d in out)
     out.append(replace(draft, id=draft.id + (f".{number}" if number else "")))
+
+
+def _one_promise(other: Draft, draft: Draft) -> bool:
+    """Whether one of two promises of a turn only announces the other (*I'm on it. You'll have it by Sunday*)."""
+    both = other.claim.kind == draft.claim.kind == "self" and other.claim.people == draft.claim.people
+    return both and (SAYS_LITTLE in other.reasons) != (SAYS_LITTLE in draft.reasons)
 
 
 def _id(family: Family, heard: Heard) -> str:
@@ -113,11 +128,19 @@ def _due_near(heard: Heard, place: int) -> tuple[Clause, DuePhrase] | None:
         if index != place and (
             other.signals & {"commit", "promise", "past", "reported", "assign", "hypothetical"}
             or (len(other.clause.tokens) > 9 and not any(d.sets_deadline for d in other.dues))
+            or _OTHER_MATTER.match(other.clause.norm)
         ):
             continue
         if other.dues:
             return other.clause, _deadline(other.dues)
     return None
+
+
+_OTHER_MATTER = re.compile(
+    r"(?:and |so |but |because |then )*(?:(?:he|she|@|~)\b|i (?!need|want|must)(?!.*\b(?:it|that|them|this|one)\b)"
+    r"|(?:on |at |in )?the [\w-]+ (?:is|was|are|were)\b)"
+)
+"""A clause beside a task that says when something else is: somebody else's doing, or what a day is like."""
 
 
 def _deadline(dues: tuple[DuePhrase, ...]) -> DuePhrase:
@@ -198,8 +221,9 @@ def _action(heard: Heard, place: int, state: State) -> Draft | None:
     text, known, extra = worded(tokens, heard, place, state, ahead)
     if not known:
         return None
-    if extra is None and says_little(tokens):
-        support -= 0.15
+    if says_little(tokens):
+        support -= 0.15 if extra is None else 0.0
+        reasons.append(SAYS_LITTLE)
     if signal == "commit" and TASK_VERB.match(clause.clause.norm[hit.task[0] :] if hit.task else ""):
         support += 0.1
     pieces = [piece_of(heard.spoken, heard.index, 3.0, _span(tokens))]
@@ -348,6 +372,9 @@ def _decision(heard: Heard, place: int, state: State) -> Draft | None:
         more = [h for h in clause.hits if h.rule.signal in ("decide", "propose")]
         support += max((h.rule.strength for h in more), default=0.05)
         reasons = [h.rule.name for h in more] + reasons
+    if any(c.retracts for c in heard.clauses[place:]):
+        support -= 0.3
+        reasons.append(TAKEN_BACK)
     if leads(heard, state):
         support += LEAD_BONUS
         reasons.append("said by who leads")

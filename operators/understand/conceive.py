@@ -21,9 +21,11 @@ _MEANS = 0.35
 
 
 def conceived(heard: Heard, family: Family, said: UtteranceScores, state: State) -> Draft | None:
-    """An item out of one utterance in which no rule saw one; None where it says nothing."""
+    """An item out of one utterance in which no rule saw one; None where it says nothing, or takes it back itself."""
     place = _best_clause(heard, family)
     if place is None:
+        return None
+    if family != "question" and any(c.retracts for c in heard.clauses[place:]):
         return None
     clause = heard.clauses[place]
     if family == "question":

@@ -9,7 +9,7 @@ from operators.language.words import words_in
 from operators.understand.birth import leads, said_due, settled
 from operators.understand.hear import Heard, HeardClause
 from operators.understand.merge import TIME_STEMS, own_task
-from operators.understand.state import Claim, Draft, State, piece
+from operators.understand.state import Claim, Draft, State, later_due, piece
 
 REPLY_REACH = 3
 UNKNOWN_REACH = 6
@@ -103,7 +103,7 @@ def _accept(heard: Heard, drafts: list[Draft], state: State) -> bool:
                 mode="",
                 accepted=True,
                 claim=owner,
-                due=due or draft.due,
+                due=later_due(draft.due, due),
             )
             return True
         if draft.claim.kind == "self" and thanks and age <= 2 and not draft.accepted:
@@ -312,7 +312,15 @@ _NAMES_ITS_THING = frozenset(
 )
 _ABOUT_DECISIONS = frozenset(("back_to_the_old",))
 _PLAIN = frozenset(
-    ("scratch_that", "let_us_not", "drop_it", "changed_my_mind", "not_needed_any_more", "not_after_all")
+    (
+        "scratch_that",
+        "unsaid",
+        "let_us_not",
+        "drop_it",
+        "changed_my_mind",
+        "not_needed_any_more",
+        "not_after_all",
+    )
 )
 _NEW_MATTER = frozenset(("commit", "promise", "decide", "assign"))
 _LIGHT = stems("come get give go look make pay put run set take want")

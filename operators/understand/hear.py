@@ -12,6 +12,7 @@ from operators.language.text import STOP, Clause, Token, clauses_of, expand, wor
 from operators.language.words import words_in
 from operators.understand.types import Spoken
 
+_RETRACTIONS = frozenset(("scratch_that", "unsaid"))
 _NO_NAMES = words_in("""
     i monday tuesday wednesday thursday friday saturday sunday january february march april may
     june july august september october november december christmas easter english french german
@@ -44,6 +45,8 @@ class HeardClause:
     hits: tuple[Hit, ...]
     dues: tuple[DuePhrase, ...]
     signals: frozenset[str]
+    retracts: bool = False
+    """Takes back what was said before, whatever it was (*forget I said it*)."""
 
     def best(self, signal: str) -> Hit | None:
         """The strongest cue of a signal."""
@@ -133,7 +136,8 @@ def _meant(heard: list[HeardClause], place: int, called: bool) -> HeardClause:
     hits = tuple(
         h for h in here.hits if (timed or not h.rule.needs_due) and (addressed or not h.rule.needs_address)
     )
-    return HeardClause(clause, hits, here.dues, frozenset(h.rule.signal for h in hits))
+    retracts = any(h.rule.name in _RETRACTIONS for h in hits)
+    return HeardClause(clause, hits, here.dues, frozenset(h.rule.signal for h in hits), retracts)
 
 
 def _with_people(tokens: list[Token], roster: Roster) -> tuple[list[Token], dict[int, Mention]]:

@@ -17,6 +17,7 @@ from models.minutes.inputs import FINAL, SETTLED
 from models.minutes.scores import UtteranceScores
 from operators.compose import clean
 from operators.understand.appraise import LONG_MEETING, figures_of
+from operators.understand.birth import TAKEN_BACK
 from operators.understand.conceive import conceived
 from operators.understand.cues import Reading, cues_of
 from operators.understand.engine import RuleEngine
@@ -220,7 +221,7 @@ class HybridEngine(RuleEngine):
         made = self._made_of(drafts, state)
         return tuple(
             replace(item, confidence=round(min(0.97, max(0.05, sure[draft.id])), 3))
-            for draft, item in (apart(made, sure) if long else made)
+            for draft, item in apart(made, sure)
         )
 
     def in_the_making(self, state: State) -> tuple[tuple[Draft, DraftItem], ...]:
@@ -279,11 +280,15 @@ def _is_about(fresh: Draft, undone: Draft) -> bool:
 def apart(
     made: Iterable[tuple[Draft, DraftItem]], sure: Mapping[str, float]
 ) -> list[tuple[Draft, DraftItem]]:
-    """Items without those that rest on what a surer one of their kind has as evidence: one talk, one item."""
+    """Items without those that rest on what a surer one of their kind has as evidence: one talk, one item.
+
+    Items that were taken back neither go nor make others go.
+    """
     made = tuple(made)
     used: dict[Family, set[str]] = {family: set() for family in FAMILIES}
-    kept: set[str] = set()
-    for draft, item in sorted(made, key=lambda pair: (-sure[pair[0].id], pair[0].id)):
+    kept = {draft.id for draft, _ in made if draft.withdrawn}
+    standing = [pair for pair in made if not pair[0].withdrawn]
+    for draft, item in sorted(standing, key=lambda pair: (-sure[pair[0].id], pair[0].id)):
         mine = used[draft.family]
         if _main_utterance(draft) in mine:
             continue
@@ -320,7 +325,9 @@ def _takes_back(draft: Draft) -> bool:
     """Whether the utterance that an item is made of takes something back itself (*then no van*)."""
     main = max(draft.evidence, key=lambda p: (p.weight, p.index)).index
     said = dict(draft.judged).get(main)
-    return draft.family != "question" and said is not None and said.withdrawn >= _TAKING_BACK
+    return draft.family != "question" and (
+        TAKEN_BACK in draft.reasons or (said is not None and said.withdrawn >= _TAKING_BACK)
+    )
 
 
 def _stands_on(draft: Draft, index: int) -> bool:

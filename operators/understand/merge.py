@@ -11,7 +11,7 @@ from operators.language.text import STOP, stems
 from operators.language.words import words_in
 from operators.understand.birth import CONTINUES_WITHIN_NS, DUE_BONUS, said_due
 from operators.understand.hear import Heard, HeardClause
-from operators.understand.state import Draft, State, piece
+from operators.understand.state import Draft, State, later_due, piece
 
 
 def restate(heard: Heard, fresh: Draft, drafts: list[Draft]) -> bool:
@@ -43,8 +43,11 @@ def restate(heard: Heard, fresh: Draft, drafts: list[Draft]) -> bool:
         elif fresh.family == "decision":
             same = (likeness >= 0.6 and common >= 2 and age <= 60) or (likeness >= 0.5 and age <= 10)
         else:
+            rivals = draft.claim.kind == fresh.claim.kind == "self" and _owned_apart(draft, fresh)
             same = (likeness >= 0.5 and _same_owner(draft, fresh)) or (
-                likeness > (0.7 if fresh.mode == "request" else 0.5) and age <= 8
+                likeness > (0.7 if fresh.mode == "request" else 0.5)
+                and age <= 8
+                and (common > 1 or not rivals)
             )
         if same:
             drafts[place] = _merged(draft, fresh)
@@ -160,7 +163,7 @@ def _merged(draft: Draft, fresh: Draft) -> Draft:
         text=draft.text if keep_text else fresh.text,
         support=support,
         evidence=evidence,
-        due=fresh.due or draft.due,
+        due=later_due(draft.due, fresh.due),
         claim=claim if draft.family == "action" else draft.claim,
         stems=draft.stems | fresh.stems,
         last_index=fresh.last_index,
@@ -221,14 +224,12 @@ def _redated(heard: Heard, draft: Draft, state: State, timed: list[int], look_ba
         if own_task(clause, draft):
             continue
         if told is not None and (age <= 3 or (age <= 10 * look_back and shared(_said(heard), draft.stems))):
-            due = said_due(heard, number, last=True)
-            return draft.grown(0.05, "date changed", piece(heard, 2.0), due=due or draft.due)
+            due = later_due(draft.due, said_due(heard, number, last=True))
+            return draft.grown(0.05, "date changed", piece(heard, 2.0), due=due)
         other = _said(heard) - draft.stems - TIME_STEMS
         if age <= 2 and (heard.words <= 10 or (len(other) <= 3 and heard.words <= 16)):
-            due = said_due(heard, number)
-            vague = due is None or due.phrase.kind in ("vague", "clock")
-            kept = draft.due if vague and draft.due else due
-            return draft.grown(0.1, "date said again", piece(heard), due=kept)
+            due = later_due(draft.due, said_due(heard, number))
+            return draft.grown(0.1, "date said again", piece(heard), due=due)
     return None
 
 

@@ -46,6 +46,18 @@ class Due:
     words: str
 
 
+def later_due(known: Due | None, said: Due | None) -> Due | None:
+    """The due date that holds after another was said: the last one, but no vague one in the place of a day."""
+    if known is None or said is None:
+        return said or known
+    vague = said.phrase.kind in VAGUE_KINDS and known.phrase.kind not in VAGUE_KINDS
+    return known if vague else said
+
+
+VAGUE_KINDS = ("vague", "clock")
+"""Kinds of time phrases that name no day of their own."""
+
+
 @dataclass(frozen=True, slots=True)
 class Judged:
     """What the model says of one utterance that an item rests on."""

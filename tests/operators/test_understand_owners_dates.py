@@ -1,0 +1,81 @@
+"""Whose task, until when, and what no longer counts: the last word holds, other matters are left alone."""
+
+import datetime as dt
+from collections.abc import Sequence
+
+import pytest
+
+from operators.understand.engine import RuleEngine
+from operators.understand.types import Attendee, DraftItem, MeetingContext, Spoken, UnderstandSettings
+
+_PEOPLE = ("Mira", "Tom", "Ana")
+_CONTEXT = MeetingContext(date=dt.date(2026, 3, 9), attendees=tuple(Attendee(name, name) for name in _PEOPLE))
+"""A Monday."""
+Lines = Sequence[tuple[str, str]]
+
+
+def _items(*lines: tuple[str, str], kind: str = "action_item", least: float = 0.6) -> list[DraftItem]:
+    engine = RuleEngine(UnderstandSettings(action_threshold=least))
+    state = engine.start(_CONTEXT)
+    for number, (who, text) in enumerate(lines):
+        start = 5_000_000_000 * number
+        state = engine.step(state, Spoken(f"u{number}", start, start + 3_000_000_000, who, text))
+    state = engine.finish(state)
+    return [i for i in engine.items(state) if i.kind == kind and not i.withdrawn]
+
+
+@pytest.mark.parametrize(
+    ("lines", "due"),
+    [
+        # A time of day or a vague phrase does not replace the day that was said.
+        ([("Tom", "I'll print the flyers by Thursday."), ("Tom", "I'll print them before six.")], dt.date(2026, 3, 12)),
+        ([("Tom", "I'll print the flyers by Thursday."), ("Tom", "No, make it Friday.")], dt.date(2026, 3, 13)),
+        # Every one of those days is no day.
+        ([("Tom", "I'll clean the stairs on Fridays.")], None),
+        ([("Tom", "I'll clean the stairs on Friday.")], dt.date(2026, 3, 13)),
+        # What is said beside a task of something else is no date of the task.
+        ([("Tom", "The twelfth is a bad day. I'll write to the printer.")], None),
+        ([("Tom", "I'll ask the caretaker. He's only there on Fridays.")], None),
+        ([("Tom", "I'll write to the printer. They need it by Friday.")], dt.date(2026, 3, 13)),
+    ],
+)  # fmt: skip
+def test_the_date_of_a_task(lines: Lines, due: dt.date | None) -> None:
+    (item,) = _items(*lines, least=0.05)
+    assert item.due == due
+
+
+def test_two_promises_of_one_turn_that_are_one_are_one_item() -> None:
+    (item,) = _items(
+        ("Mira", "Where does my aunt sit?"),
+        ("Tom", "I'm on it. You'll have the seating chart from me by Sunday."),
+    )
+    assert "seating chart" in item.text
+    assert (item.owner, item.due) == ("Tom", dt.date(2026, 3, 15))
+
+
+def test_two_promises_of_one_turn_that_are_two_stay_two() -> None:
+    items = _items(("Tom", "I'll order the tent by Friday. And I'll call the baker on Tuesday."))
+    assert [i.due for i in items] == [dt.date(2026, 3, 13), dt.date(2026, 3, 10)]
+
+
+def test_another_persons_promise_in_like_words_takes_no_task_away() -> None:
+    items = _items(
+        ("Tom", "I'll get the lights from the rental on Thursday."), ("Ana", "I'll rent a van on Friday.")
+    )
+    assert {(i.owner, i.due) for i in items} == {("Tom", dt.date(2026, 3, 12)), ("Ana", dt.date(2026, 3, 13))}
+
+
+@pytest.mark.parametrize(
+    "words",
+    ["Forget I said it.", "I take that right back.", "No, I call it off.", "Cross it out again.", "Withdrawn.", "I unsay it."],
+)  # fmt: skip
+def test_what_is_unsaid_is_no_longer_published(words: str) -> None:
+    said = ("Tom", "I'll paint the fence by Friday.")
+    assert len(_items(said)) == 1
+    assert _items(said, ("Mira", "It has to be green."), ("Tom", words)) == []
+
+
+def test_a_decision_that_is_taken_back_in_the_same_breath_is_none() -> None:
+    said = "So we decided to close on Sundays"
+    assert len(_items(("Mira", f"{said}."), kind="decision")) == 1
+    assert _items(("Mira", f"{said}. Forget I said it."), kind="decision") == []
