@@ -47,6 +47,9 @@ _MOST_SPEAKERS: Final = 256
 """Voices that are listed and looked for by name; a transcript may claim thousands, and each costs every item."""
 _WORD: Final = re.compile(r"[^\W\d_]+")
 _JUDGED_WORDS: Final = 60
+_JUDGED_LETTERS: Final = 60
+_LATIN: Final = "\u024f"
+"""The last Latin letter with marks of its own."""
 _ENGLISH_SHARE: Final = 0.28
 """Function words are 0.37 or more of every invented English meeting, 0.1 to 0.2 of German, Dutch, French, Spanish."""
 _PLAIN: Final = (
@@ -275,6 +278,9 @@ def _foreign(ended: Ended) -> tuple[str, ...]:
     words = [word for s in ended.spoken for word in _WORD.findall(s.text.casefold())]
     if NOT_ENGLISH in ended.notices:
         return ()  # said already, of how it sounded
+    letters = "".join(words)
+    if len(letters) >= _JUDGED_LETTERS and sum(sign > _LATIN for sign in letters) > len(letters) / 2:
+        return (NOT_ENGLISH,)  # not every script parts its words
     if len(words) < _JUDGED_WORDS or sum(word in STOP for word in words) >= _ENGLISH_SHARE * len(words):
         return ()
     return (NOT_ENGLISH,)

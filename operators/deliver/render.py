@@ -195,12 +195,12 @@ def _waiting(document: MinutesDocument) -> list[str]:
         points = "1 point waits" if marked == 1 else f"{marked} points wait"
         lines.append(f"- {points} for a person to look at, marked “please check” above.")
     if count > marked:
-        why = (
-            "the minutes as a whole wait"
-            if items
-            else "nothing was found to put into these minutes; they wait"
-        )
-        lines.append(f"- {why[0].upper()}{why[1:]} for a person to look at.")
+        why = "The minutes as a whole wait"
+        if not items and document.summary:
+            why = "No decision, task or question was found; these minutes wait"
+        elif not items:
+            why = "Nothing was found to put into these minutes; they wait"
+        lines.append(f"- {why} for a person to look at.")
     return lines
 
 

@@ -127,6 +127,10 @@ def test_empty_sections_say_so() -> None:
 def test_a_reader_can_find_what_waits_for_a_person() -> None:
     nothing = minutes_markdown(document(review=Review(waiting=1)))
     assert "- Nothing was found to put into these minutes; they wait for a person to look at." in nothing
+    talk = minutes_markdown(
+        document(review=Review(waiting=1), summary=(SummarySentence(text="We talked.", evidence=()),))
+    )
+    assert "- No decision, task or question was found; these minutes wait for a person to look at." in talk
     doubtful = tuple(decision(text, "review") for text in ("Open in May", "Close in June"))
     one = minutes_markdown(document(decisions=doubtful[:1], review=Review(waiting=1)))
     assert "- 1 point waits for a person to look at, marked “please check” above." in one
