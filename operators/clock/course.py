@@ -6,20 +6,26 @@ camera that halves its rate moves only the stamps. Neither is a step.
 """
 
 from collections import deque
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from operators.clock.envelope import Envelope, LowerHull
 
 _MS: Final = 1_000_000
 _DECIDE_AFTER_NS: Final = 2_000_000_000
-_SLOT_NS: Final = 1_500_000_000
+SLOT_NS: Final = 1_500_000_000
 _DECIDE_AT_LEAST: Final = 12
 """Packets that must have come after a jump before its envelope is believed."""
+_SLOTS: Final = 24
+"""Slots kept: a clock that stood still for half a minute is compared with what came before."""
+_LEVEL_PACKETS: Final = 40
+"""Of so many packets at least one has hardly queued."""
 _LEVEL_NS: Final = 20 * _MS
 """Envelopes of two seconds differ by less than this where nothing happened."""
 _FEW_LEVEL_NS: Final = 400 * _MS
 """The same where fewer packets came before: all of them may have queued."""
+_ARRIVAL_UNSURE_NS: Final = 3 * _MS
+"""Standard uncertainty of a jump that only delivery tells, from few packets on either side."""
 _MOST_MISSING: Final = 100_000
 """A gap of more packets than this says nothing: the counter was set."""
 _BACK_COSTS: Final = 50
@@ -44,6 +50,8 @@ class Jump:
     x: int
     """The same place on the axis that runs on through it."""
     frozen: bool = False
+    by_arrival: bool = False
+    """Its size is known from delivery alone."""
 
 
 @dataclass(slots=True)
@@ -57,6 +65,18 @@ class _Suspicion:
     hull: LowerHull = field(default_factory=LowerHull)
     uncounted: bool = False
     """The stamps' own count says nothing of the size of the jump."""
+    thawed: bool = False
+    """The clock stood still before: the axis is surely off by something."""
+
+
+@dataclass(frozen=True, slots=True)
+class Slot:
+    """A second or so of delivery: the packet that came soonest after its stamp, by ``delay_ns`` at ``x``."""
+
+    number: int
+    x: int
+    delay_ns: int
+    packets: int
 
 
 @dataclass(slots=True)
@@ -83,8 +103,8 @@ class StreamCourse:
     """Grows each time that the stamps run back and shrinks with each packet."""
     periods: deque[float] = field(default_factory=lambda: deque(maxlen=15))
     suspicion: _Suspicion | None = None
-    least: deque[tuple[int, int]] = field(default_factory=lambda: deque(maxlen=8))
-    """Slots of arrival time and the least delay in each."""
+    slots: deque[Slot] = field(default_factory=lambda: deque(maxlen=_SLOTS))
+    """Delivery by arrival time, oldest first, but for what is doubtful."""
 
     def feed(self, epoch: int, sequence: int, raw_ns: int, duration_ns: int, arrival_ns: int) -> list[Jump]:
         """The next packet; jumps of the clock that are certain by now.
@@ -110,24 +130,32 @@ class StreamCourse:
         still = raw_ns == self.last_raw_ns
         if self.sound and not anew:
             # A clock stops, and goes on, between two blocks: the parts of a block count as well.
-            if still and self.repeats == 0 and self.last_leaves_ns < -_MS:
-                leaves_ns += self.last_leaves_ns
+            short_ns = self.last_leaves_ns if self.repeats == 0 and self.last_leaves_ns < -_MS else 0
+            if still:
+                leaves_ns += short_ns
+            elif short_ns < -_SOUND_LIMIT_NS:
+                # It did not stop, it was set back by less than a block.
+                jumps.append(self._jumped(raw_ns, short_ns, x - short_ns))
+                x, step_ns, self.suspicion = x - short_ns, step_ns - short_ns, None
+                self.back += _BACK_COSTS
             still = still or (self.repeats > 0 and leaves_ns < -_MS)
-        self.last_leaves_ns = leaves_ns
+        elif still and not self.sound:
+            leaves_ns = self._stopped(x, leaves_ns, arrival_ns)
+        self.last_leaves_ns = 0 if anew else leaves_ns
         self.back = max(0, self.back - 1)
         if anew:
             # Nothing says how long the publisher was away; what arrives will show whether its clock was set.
             self.repeats, self.frozen = 0, False
-            self._suspect(raw_ns, x, 0, arrival_ns, uncounted=True)
-        elif still or step_ns <= 0 or (self.sound and leaves_ns < -_SOUND_LIMIT_NS):
-            # Time that stands still or runs back against the count needs no second witness.
+            self._suspect(raw_ns, x, 0, arrival_ns, uncounted=True, thawed=False)
+        elif still or step_ns <= 0 or (self.sound and leaves_ns < -_SOUND_LIMIT_NS and self.back > 0):
+            # Time that stands still or runs back needs no second witness. Sound that goes on by too little for the
+            # first time has stopped or was set back: the next block will tell.
             self.back = min(self.back + (0 if still else _BACK_COSTS), 2 * _BACK_MOST)
             wild = self.back > _BACK_MOST
             jumps.append(self._jumped(raw_ns, leaves_ns, x - leaves_ns, frozen=still or wild))
             x -= leaves_ns
             self.last_leaves_ns = 0
-            if self.suspicion is not None:
-                self.suspicion = None
+            self.suspicion = None
             if raw_ns == self.last_raw_ns:
                 self.repeats += 1
             else:
@@ -138,8 +166,9 @@ class StreamCourse:
             self.repeats, self.frozen = 0, False
             # The first interval of pictures is what their period is learned from; it leaves nothing.
             counted = self.sound or bool(self.periods)
-            if (counted and abs(leaves_ns) > self._limit()) or thawed:
-                self._suspect(raw_ns, x, leaves_ns, arrival_ns, uncounted=thawed)
+            left_ns = leaves_ns if self.sound else abs(leaves_ns)
+            if (counted and left_ns > self._limit()) or thawed:
+                self._suspect(raw_ns, x, leaves_ns, arrival_ns, uncounted=thawed, thawed=thawed)
             if not self.sound:
                 self.periods.append(step_ns / count)
         self._went_on(sequence, raw_ns, x, lasts_ns)
@@ -148,7 +177,7 @@ class StreamCourse:
             self.suspicion.hull.push(x, delay_ns)
         elif not self.frozen or self.sound:
             self.envelope.push(arrival_ns, x, delay_ns)
-            self._remember(arrival_ns, delay_ns)
+            self._remember(arrival_ns, x, delay_ns)
         return jumps
 
     @property
@@ -162,7 +191,20 @@ class StreamCourse:
         if not self.periods:
             return 40.0 * _MS
         ordered = sorted(self.periods)
-        return ordered[len(ordered) // 2]
+        middle = ordered[len(ordered) // 2]
+        # Each interval has the noise of two stamps; in a sum of them most of it falls out.
+        near = [period for period in ordered if abs(period - middle) < 0.1 * middle]
+        return sum(near) / len(near)
+
+    def _stopped(self, x: int, leaves_ns: int, arrival_ns: int) -> int:
+        """By how much a picture whose clock stands still leaves its course."""
+        level = None if self.steady else self._level_before(self.last_x)
+        if level is not None:
+            # How many pictures came says little of the time; when they came says it but for their queueing.
+            return min(x - round(arrival_ns - level), -_MS)
+        begun = self.suspicion is not None and self.suspicion.x == self.last_x
+        # The picture before was the first of those that stand still: it went on by a part of its period.
+        return leaves_ns + (min(0, self.suspicion.jump_ns) if begun and self.suspicion is not None else 0)
 
     def _expected(self, count: int) -> int:
         if self.sound:
@@ -187,31 +229,59 @@ class StreamCourse:
         self.last_sequence, self.last_raw_ns, self.last_x, self.last_end_ns = sequence, raw_ns, x, lasts_ns
 
     def _jumped(
-        self, raw_ns: int, by_ns: int, x: int, *, frozen: bool = False, unsure_ns: int | None = None
+        self, raw_ns: int, by_ns: int, x: int, *, frozen: bool = False, by_arrival: bool = False
     ) -> Jump:
         self.shift_ns += by_ns
-        unsure = unsure_ns if unsure_ns is not None else _MS // 5 if self.sound else 2 * _MS
-        return Jump(raw_ns, by_ns, unsure, x, frozen)
+        if not frozen:
+            self.envelope.part()
+        unsure_ns = _ARRIVAL_UNSURE_NS if by_arrival else self._count_unsure_ns()
+        return Jump(raw_ns, by_ns, unsure_ns, x, frozen, by_arrival)
 
-    def _suspect(self, raw_ns: int, x: int, leaves_ns: int, arrival_ns: int, *, uncounted: bool) -> None:
+    def _count_unsure_ns(self) -> int:
+        """Standard uncertainty of a jump whose size the count tells."""
+        if self.sound:
+            return _MS // 5
+        return 2 * _MS if self.steady else _UNSTEADY_LIMIT_NS // 3
+
+    def _suspect(
+        self, raw_ns: int, x: int, leaves_ns: int, arrival_ns: int, *, uncounted: bool, thawed: bool
+    ) -> None:
         if self.suspicion is None:
-            self.suspicion = _Suspicion(raw_ns, x, leaves_ns, arrival_ns, uncounted=uncounted)
+            self.suspicion = _Suspicion(raw_ns, x, leaves_ns, arrival_ns, uncounted=uncounted, thawed=thawed)
         else:
             self.suspicion.jump_ns += leaves_ns
 
-    def _remember(self, arrival_ns: int, delay_ns: int) -> None:
-        """Least delay of each second or two, to tell a step of the broker from one of this clock."""
-        slot = arrival_ns // _SLOT_NS
-        if not self.least or slot > self.least[-1][0]:
-            self.least.append((slot, delay_ns))
-        elif delay_ns < self.least[-1][1]:
-            self.least[-1] = (self.least[-1][0], delay_ns)
+    def _remember(self, arrival_ns: int, x: int, delay_ns: int) -> None:
+        """Delivery of each second or two: what it was just before a suspicion, and whether all devices' has moved."""
+        number = arrival_ns // SLOT_NS
+        last = self.slots[-1] if self.slots else None
+        if last is None or number > last.number:
+            self.slots.append(Slot(number, x, delay_ns, 1))
+        elif delay_ns < last.delay_ns:
+            self.slots[-1] = Slot(last.number, x, delay_ns, last.packets + 1)
+        else:
+            self.slots[-1] = replace(last, packets=last.packets + 1)
 
-    def moved_since(self, since_ns: int) -> int | None:
-        """By how much delivery has become later since then, None where that cannot be said."""
-        slot = since_ns // _SLOT_NS
-        before = [delay for at, delay in self.least if at < slot]
-        after = [delay for at, delay in self.least if at > slot]
+    def lately(self) -> list[Slot]:
+        """The last slots, as many as hold packets enough to know the shortest way."""
+        found: list[Slot] = []
+        packets = 0
+        for slot in reversed(self.slots):
+            if packets >= _LEVEL_PACKETS:
+                break
+            found.append(slot)
+            packets += slot.packets
+        return found[::-1]
+
+    def _level_before(self, about_x: int) -> float | None:
+        """The envelope at ``about_x`` by the last packets that were not doubtful: routes and brokers change."""
+        return min((s.delay_ns + self.skew * (s.x - about_x) for s in self.lately()), default=None)
+
+    def moved(self, first: int, last: int, since_ns: int) -> int | None:
+        """By how much delivery has become later since slots ``first`` to ``last``; None where that cannot be said."""
+        slot = since_ns // SLOT_NS
+        before = [s.delay_ns for s in self.slots if first <= s.number <= last and s.number < slot]
+        after = [s.delay_ns for s in self.slots if s.number > slot]
         return min(after) - min(before) if before and after else None
 
     @property
@@ -231,18 +301,18 @@ class StreamCourse:
         if suspicion is None:
             return []
         self.suspicion = None
-        before = self.envelope.level(self.skew, suspicion.x)
+        before = self._level_before(suspicion.x)
         after = suspicion.hull.lowest(self.skew, suspicion.x) - broker_moved_ns
         found: list[Jump] = []
         by_ns = 0
-        least_ns = _LEVEL_NS if self.envelope.packets() >= _DECIDE_AT_LEAST else _FEW_LEVEL_NS
+        enough = sum(slot.packets for slot in self.lately()) >= _DECIDE_AT_LEAST
+        least_ns = (_MS if suspicion.thawed else _LEVEL_NS) if enough else _FEW_LEVEL_NS
         if before is not None and self.envelope.in_real_time() and abs(after - before) > least_ns:
             moved_ns = round(before - after)
             agrees = self._count_agrees(suspicion, moved_ns)
             by_ns = suspicion.jump_ns if agrees else moved_ns
             if agrees or suspicion.jump_ns * moved_ns > 0 or suspicion.uncounted:
-                unsure = None if agrees else 4 * _MS
-                found = [self._jumped(suspicion.raw_ns, by_ns, suspicion.x - by_ns, unsure_ns=unsure)]
+                found = [self._jumped(suspicion.raw_ns, by_ns, suspicion.x - by_ns, by_arrival=not agrees)]
                 self.last_x -= by_ns
             else:
                 by_ns = 0

@@ -64,24 +64,26 @@ class LowerHull:
 class Envelope:
     """Hulls of the last stretches of one stream: a bounded number of bins of bounded size."""
 
-    bins: deque[tuple[int, LowerHull]] = field(default_factory=lambda: deque(maxlen=18))
-    """Number of the bin (arrival time divided by its length) and its hull, oldest first."""
+    bins: deque[tuple[int, LowerHull]] = field(default_factory=lambda: deque(maxlen=26))
+    """Number of the bin (arrival time divided by its length) and its hull, oldest first; several where it was split."""
+    parted: bool = False
 
     def push(self, arrival_ns: int, x: int, y: int) -> None:
         """Take in a packet: ``x`` its stamp, ``y`` arrival minus stamp; ns from any fixed zeros."""
         number = arrival_ns // BIN_NS
-        if not self.bins or number > self.bins[-1][0]:
+        if not self.bins or number > self.bins[-1][0] or self.parted:
             self.bins.append((number, LowerHull()))
+            self.parted = False
         self.bins[-1][1].push(x, y)
+
+    def part(self) -> None:
+        """What follows lies elsewhere by some unknown amount: it gets a hull of its own."""
+        self.parted = True
 
     def level(self, slope: float, about_x: int, last: int = 2) -> float | None:
         """The envelope at ``about_x`` by the last bins, None where nothing has come."""
         hulls = [hull for _, hull in list(self.bins)[-last:]]
         return min((hull.lowest(slope, about_x) for hull in hulls), default=None)
-
-    def packets(self, last: int = 2) -> int:
-        """How many packets the last bins have taken in."""
-        return sum(hull.count for _, hull in list(self.bins)[-last:])
 
     def in_real_time(self) -> bool:
         """Whether stamps come as fast as they were written: not where a recording is sent at another speed."""

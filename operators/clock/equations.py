@@ -24,6 +24,8 @@ _BROKER_DRIFT_MS: Final = 0.4
 _PAIR_MS: Final = 0.12
 PATH_MS: Final = (4.0, 4.0)
 """How much later another microphone hears a talker than the talker's own: any table."""
+_OWN_MS: Final = 0.4
+"""Nobody sits nearer to another microphone than to the own: such a voice was taken for somebody else's."""
 _WAY_MS: Final = 0.6
 """The same where places are known, to about a hand's breadth at either end."""
 _SAME_WAY_MS: Final = 0.45
@@ -59,7 +61,7 @@ class Layout:
     jumps: dict[str, list[tuple[int, int]]] = field(default_factory=dict)
     """Device: where on x, column."""
     floors: dict[str, list[tuple[int, int]]] = field(default_factory=dict)
-    """Device: first bin, column."""
+    """Device: where on x a way begins, column."""
     broker: dict[int, int] = field(default_factory=dict)
     paths: dict[tuple[str, str], int] = field(default_factory=dict)
     beeps: dict[str, int] = field(default_factory=dict)
@@ -78,9 +80,9 @@ class Layout:
         terms = [(column + left, sign * (1.0 - part)), (column + left + 1, sign * part)]
         return terms + [(c, sign) for place, c in self.jumps.get(device, ()) if x_ns >= place]
 
-    def floor(self, device: str, number: int) -> int:
-        """Column of the shortest way to the broker in a bin."""
-        return [c for begin, c in self.floors[device] if begin <= number][-1]
+    def floor(self, device: str, x_ns: int) -> int:
+        """Column of the shortest way to the broker at a place on the device's axis."""
+        return [c for begin, c in self.floors[device] if begin <= x_ns][-1]
 
     def value(self, terms: Sequence[tuple[int, float]], solution: Solution) -> tuple[float, float]:
         """A sum of terms as solved, and its standard uncertainty."""
@@ -124,9 +126,15 @@ def _lay_out(tracked: Tracked, layout: Layout) -> None:
     layout.knots[tracked.name] = (first, last - first + 1, column)
     unsure = [x for x, jump in tracked.jumps if jump.uncertainty_ns > _UNSURE_JUMP_NS and x > tracked.first_x]
     layout.jumps[tracked.name] = [(x, layout.column()) for x in unsure]
-    begin = tracked.course.envelope.bins[0][0]
-    routes = [b for b in tracked.routes if b > begin]
-    layout.floors[tracked.name] = [(b, layout.column()) for b in (begin, *routes)]
+    bins = tracked.course.envelope.bins
+    ways = {
+        hull.x[0]
+        for (one, _), (two, hull) in itertools.pairwise(bins)
+        if any(one < route <= two for route in tracked.routes)
+    }
+    # A jump that only delivery tells leaves open whether the way changed with it: delivery has no second say.
+    ways |= {x for x, jump in tracked.jumps if jump.by_arrival and bins[0][1].x[0] < x <= bins[-1][1].x[-1]}
+    layout.floors[tracked.name] = [(x, layout.column()) for x in (bins[0][1].x[0], *sorted(ways))]
 
 
 def _broker(devices: Sequence[Tracked], layout: Layout, rows: Rows, settings: EstimateSettings) -> None:
@@ -174,7 +182,7 @@ def _arrivals(tracked: Tracked, layout: Layout, rows: Rows, settings: EstimateSe
     for _, column in layout.floors[tracked.name]:
         rows.add([(column, 1.0)], mean, sigma)
     for number, place, level in levels(tracked):
-        terms = [(layout.floor(tracked.name, number), 1.0), (layout.broker[number], 1.0)]
+        terms = [(layout.floor(tracked.name, place), 1.0), (layout.broker[number], 1.0)]
         terms += layout.deviation(tracked.name, place, -1.0)
         rows.add(terms, level, _FLOOR_MS, Loss.FLOOR)
 
@@ -198,6 +206,7 @@ def _voices(measured: Measured, layout: Layout, rows: Rows) -> None:
         if (talker, other) not in layout.paths:
             layout.paths[talker, other] = layout.column()
             rows.add([(layout.paths[talker, other], 1.0)], *PATH_MS)
+            rows.add([(layout.paths[talker, other], 1.0)], 0.0, _OWN_MS, Loss.LEAST)
             if (talker, other) in measured.ways:
                 # Robust: people lean back, and swap chairs.
                 way = measured.ways[talker, other]

@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Any, Final, Literal
 
 from contracts.packet import Modality
-from operators.clock.course import Jump, StreamCourse
+from operators.clock.course import SLOT_NS, Jump, StreamCourse
 from operators.clock.cues import chirp_times
 from operators.clock.equations import Layout, Measured, equations
 from operators.clock.judge import Judge
@@ -110,8 +110,14 @@ class MeetingEstimator:
 
     def _broker_moved_ns(self, doubted: Tracked, since_ns: int) -> int:
         """By how much the delivery of the other devices has moved, all alike: that was the broker's clock."""
+        before = doubted.course.lately()
+        if not before:
+            return 0
+        # A clock that stood still is compared with what came before that: the others from then on, too.
+        first = min(before[0].number, since_ns // SLOT_NS - 1)
         others = [t.course for t in self.devices.values() if t is not doubted and not t.course.doubtful]
-        moved = sorted(m for m in (course.moved_since(since_ns) for course in others) if m is not None)
+        found = (course.moved(first, before[-1].number, since_ns) for course in others)
+        moved = sorted(m for m in found if m is not None)
         return moved[len(moved) // 2] if len(moved) > 1 and abs(moved[len(moved) // 2]) > _BROKER_NS else 0
 
     def heard(self, device: str, raw_ns: int, samples: Block, rate_hz: int) -> None:
@@ -174,13 +180,18 @@ class MeetingEstimator:
             if stretch is not None:
                 stretches.setdefault(tracked.ring.rate_hz, []).append((tracked, stretch))
         windows: dict[str, Window] = {}
+        beeps = False
         for rate_hz, found in stretches.items():
             together = windows_of([stretch for _, stretch in found], rate_hz)
             chirps = chirp_times(together, rate_hz)
+            beeps = beeps or any(chirps)
             for (tracked, _), window, places in zip(found, together, chirps, strict=True):
                 windows[tracked.name] = window
                 for place in places:
                     tracked.chirps.add(window.begin_x + round(place / rate_hz * 1e9))
+        if beeps:
+            # The loudspeaker of the calibration signal sits before nobody.
+            return
         talker = self._levels.talker({name: level_db(w.samples) for name, w in windows.items()})
         if talker is None:
             return
@@ -251,7 +262,7 @@ class MeetingEstimator:
             measured = Measured(known, self._pairs, base_ns, self._solved_ns - _SEEN_WITHIN_NS, self.ways)
             layout, rows = equations(measured, self.settings)
             solution = solve(layout.count, rows)
-            innocent = [t for t in without if not judge.refuted(t, layout, solution)]
+            innocent = [t for t in without if judge.verdict(t, layout, solution) == "fits"]
             without = []
             for tracked in innocent:
                 tracked.believed = True

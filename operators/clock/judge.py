@@ -22,6 +22,12 @@ _FOE_SIGMAS: Final = 4.0
 _FAR_SIGMAS: Final = 5.0
 """The same for the way of a voice between them: about eight metres further than to its speaker's own microphone."""
 _MOST_PPM: Final = 140.0
+_LATE_SIGMAS: Final = 3.0
+"""A way to the broker that is longer than usual by more than this speaks against the clock."""
+_DOUBT_SIGMAS: Final = 2.5
+"""Where a claim is left by more than this, it is no longer relied on; to accuse somebody takes more."""
+_CONFIRMED: Final = 2
+"""So many estimates in a row must refute a claim, unless arrival alone does: one wrong measurement is soon outvoted."""
 _AGREES_MS: Final = 1.0
 _AGREES_SIGMA_MS: Final = 8.0
 """What is known less well than this takes nobody back."""
@@ -36,8 +42,7 @@ class Judge:
 
     def rough_error_ms(self, tracked: Tracked) -> float | None:
         """Error of a device's stamps by arrival alone."""
-        settings, course = self._settings, tracked.course
-        mean = (settings.sound_floor_ms if course.sound else settings.picture_floor_ms)[0]
+        course, mean = tracked.course, self._floor_ms(tracked)[0]
         level = course.envelope.level(course.skew, course.last_x, last=18)
         return None if level is None else mean + (course.zero_ns + tracked.claim_shift_ns - level) / 1e6
 
@@ -82,7 +87,10 @@ class Judge:
             if tracked.believed:
                 errors, _, bounds = self.errors(tracked, layout, solution)
                 leaves = float(np.max(np.abs(errors) / bounds))
-                score = len(foes.get(tracked.name, ())) + (100.0 + leaves if leaves > _DOUBT else 0.0)
+                strange = self._way_sigmas(tracked, layout, solution)
+                score = float(len(foes.get(tracked.name, ())))
+                if leaves > _DOUBT or strange > 0.0:
+                    score += 100.0 + max(leaves, strange)
                 scores.append((score, tracked))
         scores.sort(key=lambda entry: (-entry[0], entry[1].name))
         if not scores or scores[0][0] == 0.0:
@@ -90,16 +98,54 @@ class Judge:
         tied = len(scores) > 1 and scores[1][0] == scores[0][0] == 1.0
         return [tracked for _, tracked in scores[: 2 if tied else 1]]
 
-    def refuted(self, tracked: Tracked, layout: Layout, solution: Solution) -> bool:
-        """Whether a claim that was left out is wrong beyond doubt."""
+    def _way_sigmas(self, tracked: Tracked, layout: Layout, solution: Solution) -> float:
+        """By how much the shortest way to the broker is none that a packet can have had; 0 where it is one.
+
+        Ways that have become longer since are the network's; the shortest of all counts.
+        """
+        mean, sigma = self._floor_ms(tracked)
+        shortest = min(float(solution.x[column]) for _, column in layout.floors[tracked.name])
+        if shortest > mean:
+            return max(0.0, (shortest - mean) / sigma - _LATE_SIGMAS)
+        # Nothing arrives before it was captured.
+        return max(0.0, -shortest - self._settings.accuse_ms)
+
+    def _floor_ms(self, tracked: Tracked) -> tuple[float, float]:
+        course, settings = tracked.course, self._settings
+        return settings.sound_floor_ms if course.sound else settings.picture_floor_ms
+
+    def verdict(
+        self, tracked: Tracked, layout: Layout, solution: Solution
+    ) -> Literal["wrong", "doubtful", "fits"]:
+        """What is to be said of a claim that was left out.
+
+        ``doubtful``: what was measured leaves it, but not beyond doubt. It is not relied on, and nobody is accused.
+        """
+        settings = self._settings
         errors, sigmas, bounds = self.errors(tracked, layout, solution)
-        margin = np.maximum(self._settings.accuse_ms, self._settings.accuse_sigmas * sigmas)
+        beyond = np.abs(errors) - bounds
         drift, drift_sigma, span_s = self._drift(tracked, layout, solution)
-        drifts = abs(drift) > max(self._settings.accuse_ms, self._settings.accuse_sigmas * drift_sigma)
+        drifts = abs(drift) > max(settings.accuse_ms, settings.accuse_sigmas * drift_sigma)
         if drifts and 1e3 * abs(drift) > _MOST_PPM * span_s:
             # No oscillator is off by so much: something was measured wrongly.
-            return False
-        return bool(drifts or np.any(np.abs(errors) - bounds > margin))
+            return "doubtful"
+        if drifts or np.any(beyond > np.maximum(settings.accuse_ms, settings.accuse_sigmas * sigmas)):
+            return "wrong"
+        if self._before_captured(tracked, float(errors[-1]), float(bounds[-1]), layout, solution):
+            return "wrong"
+        doubtful = np.any(beyond > np.maximum(settings.accuse_ms, _DOUBT_SIGMAS * sigmas))
+        return "doubtful" if doubtful else "fits"
+
+    def _before_captured(
+        self, tracked: Tracked, error_ms: float, bound_ms: float, layout: Layout, solution: Solution
+    ) -> bool:
+        """Whether packets would have arrived before they were captured, were the claim right within its bound."""
+        last_x = tracked.course.last_x
+        column = layout.floor(tracked.name, last_x)
+        terms = [(column, 1.0), *layout.deviation(tracked.name, last_x, -1.0)]
+        _, sigma = layout.value(terms, solution)
+        least_ms = self._settings.accuse_ms + self._settings.accuse_sigmas * sigma
+        return float(solution.x[column]) - error_ms + bound_ms < -least_ms
 
     def new_routes(self, known: Sequence[Tracked], layout: Layout, solution: Solution) -> bool:
         """Find ways to the broker that have become longer or shorter for good."""
@@ -109,7 +155,7 @@ class Judge:
                 continue
             left = []
             for number, place, level in levels(tracked):
-                terms = [(layout.floor(tracked.name, number), 1.0), (layout.broker[number], 1.0)]
+                terms = [(layout.floor(tracked.name, place), 1.0), (layout.broker[number], 1.0)]
                 model, _ = layout.value(terms + layout.deviation(tracked.name, place, -1.0), solution)
                 left.append((number, level - model))
             at = _change(left)
@@ -125,15 +171,23 @@ class Judge:
             drift, drift_sigma, span_s = self._drift(tracked, layout, solution)
             drifts = abs(drift) > max(self._settings.accuse_ms, self._settings.accuse_sigmas * drift_sigma)
             if not tracked.named and not tracked.believed:
-                if self.refuted(tracked, layout, solution):
-                    errors, _, _ = self.errors(tracked, layout, solution)
+                errors, _, _ = self.errors(tracked, layout, solution)
+                refuted = self.verdict(tracked, layout, solution) == "wrong"
+                tracked.refuted = tracked.refuted + 1 if refuted else 0
+                if tracked.refuted >= _CONFIRMED or (refuted and self._arrival_alone(tracked)):
                     ppm = 1e3 * drift / span_s if span_s > 0 else 0.0
                     tracked.named = True
                     what: Literal["skew", "offset"] = "skew" if drifts else "offset"
                     found.append(Finding(tracked.name, what, float(errors[-1]), ppm))
-            elif tracked.named and not drifts and not tracked.course.doubtful:
+            elif not tracked.named:
+                tracked.refuted = 0
+            elif not drifts and not tracked.course.doubtful:
                 found += self._taken_back(tracked, layout, solution)
         return found
+
+    def _arrival_alone(self, tracked: Tracked) -> bool:
+        error_ms = self.rough_error_ms(tracked)
+        return error_ms is not None and abs(error_ms) > self._settings.coarse_ms + tracked.claim.bound_ms
 
     def _taken_back(self, tracked: Tracked, layout: Layout, solution: Solution) -> list[Finding]:
         """A named device whose stamps have been right for two knots is believed again from there on."""

@@ -12,6 +12,10 @@ Places = npt.NDArray[np.int64]
 _CAUCHY: Final = 2.4
 """Residuals beyond this many sigma begin to lose their say (95 % efficiency for normal errors)."""
 _RIDGE: Final = 1e-12
+_SLACK: Final = (16.0, 4.0, 1.0, 0.25)
+"""What robust rows may be off by besides in the first turns, in units of their values. A few sharp and wrong rows
+would else decide where the search begins, and from there all others look like outliers (graduated
+non-convexity, Blake and Zisserman 1987)."""
 
 
 class Loss(IntEnum):
@@ -22,6 +26,8 @@ class Loss(IntEnum):
     """Cauchy: what is far off is an outlier and loses its say."""
     FLOOR = 2
     """An envelope: observed may lie above the model (queueing), hardly below it."""
+    LEAST = 3
+    """A least value: the model may lie above it as it likes, hardly below."""
 
 
 @dataclass(slots=True)
@@ -66,7 +72,7 @@ class Solution:
     covariance: Vector
 
 
-def solve(unknowns: int, rows: Rows, start: Vector | None = None, iterations: int = 6) -> Solution:
+def solve(unknowns: int, rows: Rows, start: Vector | None = None, iterations: int = 8) -> Solution:
     """Iteratively reweighted least squares (Holland and Welsch 1977) from ``start``, shape (unknowns,)."""
     row, column = np.asarray(rows.row), np.asarray(rows.column)
     coefficient = np.asarray(rows.coefficient)
@@ -80,10 +86,11 @@ def solve(unknowns: int, rows: Rows, start: Vector | None = None, iterations: in
     ridge = _RIDGE * np.eye(unknowns)
     x = start
     for turn in range(iterations):
-        weight = bare
+        slack = _SLACK[turn] if start is None and turn < len(_SLACK) else 0.0
+        weight = np.where(loss == Loss.ROBUST, 1.0 / (sigma**2 + slack**2), bare * (loss != Loss.LEAST))
         if x is not None:
             model = np.bincount(row, coefficient * x[column], len(value))
-            weight = _weights(value - model, sigma, bare, loss)
+            weight = _weights(value - model, sigma, slack, bare, loss)
         normal = (
             np.bincount(place, product * weight[owner], unknowns * unknowns).reshape(unknowns, unknowns)
             + ridge
@@ -105,9 +112,10 @@ def _couples(row: Places) -> tuple[Places, Places]:
     return first, np.repeat(starts, sizes) + within
 
 
-def _weights(residual: Vector, sigma: Vector, bare: Vector, loss: Places) -> Vector:
-    floor = loss == Loss.FLOOR
-    above = floor & (residual > 0)
+def _weights(residual: Vector, sigma: Vector, slack: float, bare: Vector, loss: Places) -> Vector:
+    robust = loss == Loss.ROBUST
+    above = (loss == Loss.FLOOR) & (residual > 0)
     scale = np.where(above, 3.0 * sigma, sigma)
-    loses = (loss == Loss.ROBUST) | above
-    return np.where(loses, 1.0 / (scale**2 + (residual / _CAUCHY) ** 2), bare)
+    softened = 1.0 / (scale**2 + np.where(robust, slack**2, 0.0) + (residual / _CAUCHY) ** 2)
+    weights = np.where(robust | above, softened, bare)
+    return np.where((loss == Loss.LEAST) & (residual < 0), 0.0, weights)

@@ -100,6 +100,8 @@ class Tracked:
     first_x: int = 0
     believed: bool = True
     named: bool = False
+    refuted: int = 0
+    """How many estimates in a row have refuted what is said of it."""
     jumps: list[tuple[int, Jump]] = field(default_factory=list)
     """Where on ``x`` the clock jumped, and how."""
     shift_before_ns: int = 0
