@@ -20,20 +20,30 @@ from models.speech_context import TOKEN_S, Before, Lead, lead_of
 from models.speech_features import HOP_SAMPLES, SAMPLE_RATE_HZ, Samples, level_dbfs, log_mel
 from models.speech_hotwords import Word, doubtful, reconcile
 from models.speech_text import (
+    CLEAR_VOICE,
+    FEW_WORDS,
     Evidence,
     collapse_loop,
     compression_ratio,
     degenerate,
+    hardly_heard,
+    murmured,
     normalised,
     phantom,
     shorten_drawl,
 )
+from models.speech_times import join_parts, jump_times
 from models.speech_weights import ModelError, load_weights, model_folder, tokenizer_of
 
 _END_S = 0.1
 """How near a time stamp must come to the end of the sound to mean it."""
 
-_FEW_WORDS = 3
+_LONGEST_MURMUR_S = 1.5
+
+_MURMURS = " Mm-hm. Hm. Yes. Okay. Right."
+"""Given as what was written before: the weights know murmurs, but seldom saw them written down."""
+
+_LEAST_MURMUR_LOG_PROBABILITY = -1.0
 
 
 @dataclass(frozen=True)
@@ -142,6 +152,7 @@ class SpeechRecogniser:
         hotwords: tuple[str, ...] = (),
         word_times: bool = True,
         before: Before | None = None,
+        voice: float = 0.0,
     ) -> Recognition:
         """Recognise one piece.
 
@@ -150,6 +161,8 @@ class SpeechRecogniser:
             hotwords: names and terms that may be spoken.
             word_times: align words with the sound (about a tenth of the pass). Without it they are spread evenly.
             before: what was heard just before; the text is that of the piece alone.
+            voice: mean speech probability of its voiced frames. A short piece of clear voice in which hardly a
+                word is heard is listened to once more, for a murmur only.
 
         Raises:
             ValueError: wrong shape, or longer than 30 s.
@@ -161,15 +174,10 @@ class SpeechRecogniser:
             raise ValueError(f"a piece may have 30 s at most, got {duration_s:.1f} s")
         if len(samples) < HOP_SAMPLES * 4:
             return Recognition(text="", suppressed="too short")
-        if before is None:
-            return self._read(samples, None, hotwords, word_times)
-        room_s = self.settings.min_context_s - self.settings.silence_after_s - duration_s
-        lead = lead_of(before, duration_s, room_s, self._tokenizer)
-        found = self._read(samples, lead, hotwords, word_times)
-        if lead is None or len(normalised(found.text)) > _FEW_WORDS:
+        found = self._after(samples, before, hotwords, word_times, voice)
+        if not word_times or voice < CLEAR_VOICE or duration_s > _LONGEST_MURMUR_S or not _hardly(found):
             return found
-        alone = self._read(samples, None, hotwords, word_times)
-        return replace(_surer(found, alone), passes=found.passes + alone.passes)
+        return self._murmur(samples) or found
 
     def features(self, samples: Samples) -> npt.NDArray[np.float32]:
         """Log mel spectrogram, shape (mel bands, frames), of the samples followed by silence."""
@@ -179,8 +187,33 @@ class SpeechRecogniser:
         frames = 2 * math.ceil(min(context_s, 30.0) * SAMPLE_RATE_HZ / HOP_SAMPLES / 2)
         return log_mel(samples, self._mel_filters, frames)
 
+    def _after(
+        self,
+        samples: Samples,
+        before: Before | None,
+        hotwords: tuple[str, ...],
+        word_times: bool,
+        voice: float,
+    ) -> Recognition:
+        """Read a piece after what was heard before it, and a word or two alone as well."""
+        if before is None:
+            return self._read(samples, None, hotwords, word_times, voice)
+        duration_s = len(samples) / SAMPLE_RATE_HZ
+        room_s = self.settings.min_context_s - self.settings.silence_after_s - duration_s
+        lead = lead_of(before, duration_s, room_s, self._tokenizer)
+        found = self._read(samples, lead, hotwords, word_times, voice)
+        if lead is None or len(normalised(found.text)) > FEW_WORDS:
+            return found
+        alone = self._read(samples, None, hotwords, word_times, voice)
+        return replace(_surer(found, alone), passes=found.passes + alone.passes)
+
     def _read(
-        self, samples: Samples, lead: Lead | None, hotwords: tuple[str, ...], word_times: bool
+        self,
+        samples: Samples,
+        lead: Lead | None,
+        hotwords: tuple[str, ...],
+        word_times: bool,
+        voice: float,
     ) -> Recognition:
         """Search, look again where the first search cannot be trusted, and judge what was found."""
         settings = self.settings
@@ -198,6 +231,9 @@ class SpeechRecogniser:
                 encoded, duration_s, None, [], settings.retry_beam_size, no_repeat_ngram_size=5
             )
             found, hotwords, passes = _better(found, other, duration_s), (), 2
+        elif hotwords and lead is None and not normalised(found.text):
+            # Names that may come can keep the decoder from hearing a murmur at all.
+            found, hotwords, passes = self._generate(encoded, duration_s, None, [], settings.beam_size), (), 2
         words, boundary_ms = self._words(encoded, found, duration_s, lead, word_times)
         if word_times and hotwords and doubtful(words, hotwords):
             plain = self._generate(encoded, duration_s, lead, [], settings.beam_size)
@@ -205,7 +241,29 @@ class SpeechRecogniser:
             if not degenerate(plain.text, duration_s):
                 plain_words, _ = self._words(encoded, plain, duration_s, lead, word_times)
                 words = reconcile(words, plain_words, hotwords)
-        return _judge(found, words, boundary_ms, samples, passes)
+        return _judge(found, words, boundary_ms, samples, passes, voice)
+
+    def _murmur(self, samples: Samples) -> Recognition | None:
+        """What is murmured in a piece, None where it is no murmur."""
+        duration_s = len(samples) / SAMPLE_RATE_HZ
+        encoded = self._model.encode(_view(self.features(samples)), to_cpu=False)
+        prompt = [self._tokenizer.sot_prev, *self._tokenizer.encode(_MURMURS)]
+        found = self._generate(encoded, duration_s, None, prompt, self.settings.beam_size)
+        if not murmured(found.text) or found.average_log_probability < _LEAST_MURMUR_LOG_PROBABILITY:
+            return None
+        words, boundary_ms = self._words(encoded, found, duration_s, None, True)
+        # What follows the first is the prompt's rhythm going on.
+        (word,) = words[:1]
+        return Recognition(
+            text=word.text,
+            words=(word,),
+            no_speech_probability=found.no_speech_probability,
+            average_log_probability=found.average_log_probability,
+            compression_ratio=compression_ratio(word.text),
+            raw_text=found.text,
+            boundary_ms=boundary_ms,
+            passes=2,
+        )
 
     def _generate(
         self,
@@ -278,7 +336,7 @@ class SpeechRecogniser:
         if not hypothesis.tokens:
             return (), 0.0
         texts, groups = self._tokenizer.split_to_word_tokens([*hypothesis.tokens, self._tokenizer.eot])
-        texts, groups = _join_parts(texts[:-1], groups[:-1])
+        texts, groups = join_parts(texts[:-1], groups[:-1])
         if not groups:
             return (), 0.0
         edges = np.cumsum([0, *(len(group) for group in groups)])
@@ -302,7 +360,7 @@ class SpeechRecogniser:
             median_filter_width=7,
         )[0]
         # A word that the earlier piece missed at its end may come now; it is put at the start of this one.
-        times = np.maximum(_jump_times(found.alignments, int(edges[-1]), start_s + duration_s) - start_s, 0.0)
+        times = np.maximum(jump_times(found.alignments, int(edges[-1]), start_s + duration_s) - start_s, 0.0)
         probabilities = np.asarray(found.text_token_probs, dtype=np.float64)
         words = tuple(
             Word(
@@ -331,6 +389,20 @@ def _mean_probability(words: tuple[Word, ...]) -> float:
     return float(np.mean([word.probability for word in words])) if words else 0.0
 
 
+def _least_probability(words: tuple[Word, ...]) -> float:
+    return min((word.probability for word in words), default=0.0)
+
+
+def _hardly(found: Recognition) -> bool:
+    """Whether there are no words, or a word or two that may be made of a murmur."""
+    return not found.text or hardly_heard(
+        found.text,
+        found.no_speech_probability,
+        found.average_log_probability,
+        _least_probability(found.words),
+    )
+
+
 def _better(first: _Hypothesis, second: _Hypothesis, duration_s: float) -> _Hypothesis:
     """The second search, unless it looped too and is less sure."""
     if not degenerate(second.text, duration_s):
@@ -339,7 +411,12 @@ def _better(first: _Hypothesis, second: _Hypothesis, duration_s: float) -> _Hypo
 
 
 def _judge(
-    hypothesis: _Hypothesis, words: tuple[Word, ...], boundary_ms: float, samples: Samples, passes: int
+    hypothesis: _Hypothesis,
+    words: tuple[Word, ...],
+    boundary_ms: float,
+    samples: Samples,
+    passes: int,
+    voice: float,
 ) -> Recognition:
     """Fold what is left of loops and hold back what nobody said."""
     kept = collapse_loop([word.text for word in words])
@@ -354,6 +431,8 @@ def _judge(
         average_log_probability=hypothesis.average_log_probability,
         word_probability=_mean_probability(words),
         compression_ratio=ratio,
+        least_probability=_least_probability(words),
+        voice=voice,
     )
     reason = phantom(text, evidence)
     return Recognition(
@@ -373,38 +452,6 @@ def _view(features: npt.NDArray[np.float32]) -> Any:
     import ctranslate2
 
     return ctranslate2.StorageView.from_array(np.ascontiguousarray(features[None], dtype=np.float32))
-
-
-def _join_parts(texts: list[str], groups: list[list[int]]) -> tuple[list[str], list[list[int]]]:
-    """Attach punctuation and word parts to the word before them, and strip blanks."""
-    joined_texts: list[str] = []
-    joined_groups: list[list[int]] = []
-    for text, group in zip(texts, groups, strict=True):
-        bare = text.strip()
-        if not bare and not joined_texts:
-            continue
-        continues = joined_texts and (not text.startswith(" ") or not any(c.isalnum() for c in bare))
-        if continues:
-            joined_texts[-1] += bare
-            joined_groups[-1] = [*joined_groups[-1], *group]
-        else:
-            joined_texts.append(bare)
-            joined_groups.append(list(group))
-    return joined_texts, joined_groups
-
-
-def _jump_times(alignments: list[tuple[int, int]], tokens: int, duration_s: float) -> npt.NDArray[np.float64]:
-    """Start time of each token and the end of the last, shape (tokens + 1,), never falling, within the piece."""
-    times = np.full(tokens + 1, np.nan)
-    for token, step in alignments:
-        if token <= tokens and np.isnan(times[token]):
-            times[token] = step * TOKEN_S
-    if np.isnan(times[-1]):
-        times[-1] = duration_s
-    known = ~np.isnan(times)
-    if not known.all():
-        times = np.interp(np.arange(tokens + 1), np.flatnonzero(known), times[known])
-    return np.minimum(np.maximum.accumulate(times), duration_s)
 
 
 __all__ = [

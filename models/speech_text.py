@@ -52,7 +52,11 @@ class Degenerate:
 
 @dataclass(frozen=True)
 class Evidence:
-    """How well a text is supported by its sound. Probabilities 0..1, log probability per token."""
+    """How well a text is supported by its sound. Probabilities 0..1, log probability per token.
+
+    `word_probability` is the mean over the words, `least_probability` that of the least sure one, `voice` the mean
+    speech probability of the voiced frames.
+    """
 
     duration_s: float
     level_dbfs: float
@@ -60,9 +64,17 @@ class Evidence:
     average_log_probability: float
     word_probability: float
     compression_ratio: float
+    least_probability: float = 1.0
+    voice: float = 0.0
 
 
 LIMITS = Degenerate()
+
+FEW_WORDS = 3
+"""So many words are no sentence that would bear itself out."""
+
+CLEAR_VOICE = 0.7
+"""Mean speech probability of real words and murmurs; coughs, laughs and noises that pass for speech stay below."""
 
 
 def normalised(text: str) -> list[str]:
@@ -145,6 +157,12 @@ def collapse_loop(words: list[str]) -> list[int]:
     return kept
 
 
+def murmured(text: str) -> bool:
+    """Whether a text is nothing but "mm-hm", "hm" and the like."""
+    words = normalised(text)
+    return bool(words) and all(re.fullmatch(r"(m+|h+m+|m+h+m*)", word) for word in words)
+
+
 def shorten_drawl(word: str) -> str:
     """A letter said on and on ("Mmmmmmmm") is written twice."""
     return re.sub(r"([A-Za-z])\1{3,}", r"\1\1", word)
@@ -165,9 +183,25 @@ def phantom(text: str, evidence: Evidence) -> str:
         return "no speech"
     if unsure < 0.15 or evidence.average_log_probability < -2.2:
         return "too unsure"
+    if evidence.voice < CLEAR_VOICE and hardly_heard(
+        text, silence, evidence.average_log_probability, evidence.least_probability
+    ):
+        return "no speech"
     weak = silence > 0.35 or unsure < 0.35 or evidence.average_log_probability < -1.1
     if weak and " ".join(words) in PHANTOM_PHRASES:
         return "phantom phrase"
     if weak and evidence.compression_ratio > LIMITS.compression_ratio:
         return "loop"
     return ""
+
+
+def hardly_heard(text: str, silence: float, average_log_probability: float, least_probability: float) -> bool:
+    """Whether a word or two are what a cough, a laugh or a murmur is made into.
+
+    Such a text is unlikely as a whole, and either the sound does not pass for speech or one of the words does not
+    fit it.
+    """
+    if len(normalised(text)) > FEW_WORDS:
+        return False
+    silent = silence > 0.6 and average_log_probability < -1.3
+    return silent or (least_probability < 0.3 and average_log_probability < -1.5)

@@ -18,7 +18,7 @@ class RecognitionRequest:
 
     `samples` is float32 mono at 16 kHz from `start_ns` to `end_ns`; word times of the answer count from `start_ns`.
     A lower `priority` goes first. Answers go back by (`piece_id`, `version`). `before` is what the same microphone
-    heard just before.
+    heard just before, `voice` the mean speech probability of the voiced frames.
     """
 
     piece_id: str
@@ -31,6 +31,7 @@ class RecognitionRequest:
     priority: int
     hotwords: tuple[str, ...] = ()
     before: Before | None = None
+    voice: float = 0.0
 
 
 @dataclass(frozen=True)

@@ -46,6 +46,7 @@ class Piece:
     done: bool = False
     margin_db: float = 40.0
     level_db: float = -120.0
+    voice: float = 0.0
     pcm: bytes = b""
     hotwords: tuple[str, ...] = ()
     recognition: Recognition | None = None
@@ -100,6 +101,12 @@ def mean_level_db(frames: list[Frame]) -> float:
     """Level of the voiced frames."""
     levels = [frame.level_db for frame in frames if frame.voiced]
     return float(np.mean(levels)) if levels else -120.0
+
+
+def mean_voice(frames: list[Frame]) -> float:
+    """Speech probability of the voiced frames."""
+    probabilities = [frame.probability for frame in frames if frame.voiced]
+    return float(np.mean(probabilities)) if probabilities else 0.0
 
 
 def echo_margin_db(piece: Piece, other: Piece) -> float | None:

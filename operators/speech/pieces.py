@@ -20,7 +20,15 @@ from operators.speech.events import (
     SpeechEvent,
     SpeechResumed,
 )
-from operators.speech.piece import Piece, echo_margin_db, mean_level_db, mean_margin_db, range_end_ns, sound
+from operators.speech.piece import (
+    Piece,
+    echo_margin_db,
+    mean_level_db,
+    mean_margin_db,
+    mean_voice,
+    range_end_ns,
+    sound,
+)
 from operators.speech.prosody import prosody_of
 from operators.speech.spoken import Spoken
 from operators.speech.stream import Frame
@@ -196,6 +204,7 @@ class Pieces:
         voiced = [frame for frame in frames if frame.voiced]
         piece.end_ns = voiced[-1].end_ns if voiced else frames[-1].end_ns
         piece.margin_db, piece.level_db = mean_margin_db(frames), mean_level_db(frames)
+        piece.voice = mean_voice(frames)
         piece.speaker = track.speaker(frames)
         self._ask(piece, piece.version, kind, pcm, self.hotwords, range_end_ns(frames))
 
@@ -222,6 +231,7 @@ class Pieces:
                 priority=_PRIORITY[kind],
                 hotwords=hotwords,
                 before=None if kind == "partial" else piece.before,
+                voice=piece.voice,
             )
         )
 

@@ -27,6 +27,7 @@ class Recogniser(Protocol):
         hotwords: tuple[str, ...] = (),
         word_times: bool = True,
         before: Before | None = None,
+        voice: float = 0.0,
     ) -> Recognition:
         """Recognise one piece."""
         ...
@@ -166,6 +167,7 @@ class RecognitionPool:
                     hotwords=request.hotwords,
                     word_times=request.kind != "partial",
                     before=request.before,
+                    voice=request.voice,
                 )
             except Exception as error:  # whatever the weights do to one piece must not end the thread
                 answer = error

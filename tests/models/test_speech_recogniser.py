@@ -19,7 +19,7 @@ from models.speech_recogniser import (
     log_mel,
     model_folder,
 )
-from models.speech_text import normalised
+from models.speech_text import murmured, normalised
 
 SAMPLE = Path(__file__).parents[2] / "devices" / "sample"
 RATE_HZ = 16_000
@@ -125,6 +125,15 @@ def test_hotwords_are_not_heard_where_nobody_said_them(
         samples, utterance = spoken(truth, start)
         heard = set(normalised(recogniser.recognise(samples, hotwords=hotwords).text))
         assert not heard.intersection({"ben", "yasmin", "oncology", "rota"}), utterance["text"]
+
+
+def test_a_murmur_is_heard_where_the_voice_is_clear(
+    recogniser: SpeechRecogniser, truth: dict[str, Any]
+) -> None:
+    samples, _ = spoken(truth, "Mm-hm")
+    for hotwords in ((), ("Anna", "Ben", "Mark", "David", "Old desktop version", "Price list")):
+        assert recogniser.recognise(samples, hotwords=hotwords).text == ""
+        assert murmured(recogniser.recognise(samples, hotwords=hotwords, voice=0.85).text)
 
 
 def test_features_are_those_of_whisper(recogniser: SpeechRecogniser, truth: dict[str, Any]) -> None:

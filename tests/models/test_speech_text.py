@@ -1,9 +1,19 @@
 """Loops, phantoms and hotwords, without any weights."""
 
+from dataclasses import replace
+
 import pytest
 
 from models.speech_hotwords import Word, doubtful, reconcile
-from models.speech_text import Evidence, collapse_loop, compression_ratio, degenerate, phantom, shorten_drawl
+from models.speech_text import (
+    Evidence,
+    collapse_loop,
+    compression_ratio,
+    degenerate,
+    murmured,
+    phantom,
+    shorten_drawl,
+)
 
 
 def evidence(**changes: float) -> Evidence:
@@ -14,6 +24,7 @@ def evidence(**changes: float) -> Evidence:
         "average_log_probability": -0.3,
         "word_probability": 0.9,
         "compression_ratio": 1.0,
+        "least_probability": 0.8,
     }
     return Evidence(**{**values, **changes})
 
@@ -72,6 +83,24 @@ def test_weak_evidence_alone_is_enough_when_it_is_weak_enough() -> None:
     assert phantom("We ship on Friday.", evidence(level_dbfs=-90.0)) == "digital silence"
     assert phantom(". . .", evidence()) == "no words"
     assert phantom("", evidence()) == ""
+
+
+def test_a_few_words_need_more_evidence_than_a_sentence() -> None:
+    laugh = evidence(no_speech_probability=0.65, average_log_probability=-1.4)
+    cough = evidence(average_log_probability=-1.6, word_probability=0.4, least_probability=0.2)
+    for weak in (laugh, cough):
+        assert phantom("Okay.", weak) == "no speech"
+        assert phantom("We ship on Friday.", weak) == ""
+        assert phantom("Okay.", replace(weak, voice=0.8)) == "", "a clear voice"
+    mumbled = evidence(no_speech_probability=0.65, average_log_probability=-0.9)
+    unlikely = evidence(average_log_probability=-1.6, least_probability=0.5)
+    for real in (mumbled, unlikely):
+        assert phantom("Okay.", real) == ""
+
+
+def test_murmurs_are_no_words() -> None:
+    assert all(map(murmured, ("Mm-hm.", "Hm.", "Mm-hmm. Mm-", "Mhm")))
+    assert not any(map(murmured, ("", "Mm-hm, yes.", "Him.", "Home.", "Oh.")))
 
 
 def test_drawl() -> None:

@@ -86,7 +86,7 @@ def heard(
                 if isinstance(event, RecognitionRequest):
                     found = Recognition(text=event.piece_id)
                     if recogniser is not None:
-                        found = recogniser.recognise(event.samples)
+                        found = recogniser.recognise(event.samples, voice=event.voice)
                     meeting.result(event.piece_id, event.version, found)
             todo = meeting.advance()
 

@@ -28,6 +28,7 @@ class Gate:
         hotwords: tuple[str, ...] = (),
         word_times: bool = True,
         before: Before | None = None,
+        voice: float = 0.0,
     ) -> Recognition:
         self.order.append(float(samples[0]))
         self.began.release()
