@@ -14,11 +14,11 @@ from rapidfuzz import fuzz
 
 from models.speech_text import normalised
 
-SURE = 0.75
-"""A hotword at least this probable without the prompt needs no second look."""
-
 SUPPORT = 0.6
 """A hotword stands when its probability is at least this share of what it replaces."""
+
+SURE = SUPPORT
+"""A hotword at least this probable without the prompt stands whatever else is heard, so there is no second look."""
 
 SAME_LETTERS = 85.0
 

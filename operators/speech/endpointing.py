@@ -20,7 +20,8 @@ class EndpointSettings:
 
     `tail_frames` follow the last voiced frame in a piece. A pause of `hang_over_frames` ends a piece; in a long
     piece shorter pauses do (`after_frames`, `pause_frames`), and at `max_frames` it is cut at its quietest recent
-    place.
+    place. Partial passes come `partial_every_frames` after each other or after a proposal, and less often the longer
+    a piece gets: each reads all of it, and adds little to what stands.
     """
 
     voiced_above: float = 0.5
@@ -35,6 +36,7 @@ class EndpointSettings:
     cut_window_frames: int = 62
     first_partial_frames: int = 18
     partial_every_frames: int = 32
+    partial_part: int = 4
 
     def __post_init__(self) -> None:
         if not 1 <= self.tail_frames < self.hang_over_frames:
@@ -169,8 +171,9 @@ class Endpointer:
         self._last_voiced = len(self.frames) - 1
         self._silence = 0
         length = len(self.frames) - self._first_voiced
-        if length >= self.settings.first_partial_frames and length - self._partial_at >= (
-            self.settings.partial_every_frames if self._partial_at else 0
+        every = max(self.settings.partial_every_frames, length // self.settings.partial_part)
+        if length >= self.settings.first_partial_frames and (
+            not self._partial_at or length - self._partial_at >= every
         ):
             self._partial_at = length
             steps.append(Grew(list(self.frames)))
@@ -185,6 +188,9 @@ class Endpointer:
             self._proposed = True
             if self._voiced >= self.settings.min_voiced_frames:
                 steps.append(Proposed(self.frames[:end]))
+                length = self._last_voiced + 1 - self._first_voiced
+                if length >= self.settings.first_partial_frames:
+                    self._partial_at = length
         if self._silence >= self.settings.pause_that_ends(end):
             steps.append(self._close(end))
             self.frames = self.frames[end:][-self.settings.pre_roll_frames :]

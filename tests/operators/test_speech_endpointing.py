@@ -107,6 +107,20 @@ def test_partials_come_at_a_steady_pace() -> None:
     assert set(np.diff(grew)) == {SETTINGS.partial_every_frames}
 
 
+def test_a_partial_is_spared_where_a_proposal_has_just_shown_the_same() -> None:
+    steps = run("V" * 45 + "s" * 2 + "V" * 45)
+    asked = [(number, type(step)) for number, step in steps if isinstance(step, Grew | Proposed)]
+    (proposed,) = (number for number, kind in asked if kind is Proposed)
+    after = next(number for number, kind in asked if kind is Grew and number > proposed)
+    assert after - proposed >= SETTINGS.partial_every_frames - 1
+
+
+def test_long_pieces_have_fewer_partials() -> None:
+    grew = [number for number, step in run("V" * 400) if isinstance(step, Grew)]
+    assert set(np.diff(grew)[:2]) == {SETTINGS.partial_every_frames}
+    assert grew[-1] - grew[-2] >= grew[-2] // SETTINGS.partial_part > 2 * SETTINGS.partial_every_frames
+
+
 def test_a_gap_closes_the_piece() -> None:
     endpointer = Endpointer(SETTINGS)
     made = frames("V" * 20)
