@@ -78,7 +78,7 @@ _FORMS: dict[str, str] = {
         r"(?:the )?(?:first|second|third|fourth) quarter|christmas|easter"
     ),
     "day_date": (
-        rf"(?:(?:this|next|the|coming) )?{_DAY}(?: week)?(?: the| that is the)? (?:{_CALENDAR}|{_ORD})"
+        rf"(?:(?:this|next|the|coming) )?{_DAY}(?: week)?(?: the| that is the)? (?:{_CALENDAR}|{_ORD})(?! thing)"
     ),
     "date": _CALENDAR,
     "day": (
@@ -298,7 +298,10 @@ def resolve(phrase: DuePhrase | str, today: dt.date | None, kind: str | None = N
         except ValueError:
             return None
     if kind in ("date", "day_date", "ordinal"):
-        return _calendar_date(re.sub(rf"\b{_DAY}(?: week)?", "", words), today)
+        found = _calendar_date(re.sub(rf"\b{_DAY}(?: week)?", "", words), today)
+        named = next((i for d, i in _DAYS.items() if d in words), None)
+        # *Friday the 14th* where the 14th is no Friday: one of the two was said wrong, and who knows which.
+        return None if found is not None and named not in (None, found.weekday()) else found
     if kind == "day":
         return _weekday(words, today)
     if kind == "after_week":

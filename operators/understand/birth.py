@@ -163,7 +163,7 @@ def said_due(heard: Heard, place: int, last: bool = False) -> Due | None:
     clause, phrase = found
     tokens = clause.between(phrase.first, phrase.last)
     words = heard.spoken.text[tokens[0].first : tokens[-1].last] if tokens else phrase.words
-    return Due(phrase, words)
+    return Due(phrase, words, heard.spoken.id)
 
 
 def guard_weight(clause: HeardClause, cue: Hit | None = None) -> tuple[float, tuple[str, ...]]:

@@ -29,20 +29,22 @@ def conceived(heard: Heard, family: Family, said: UtteranceScores, state: State)
         return None
     clause = heard.clauses[place]
     if family == "question":
-        text, known, tokens = question_text(clause.clause, None), clause.clause.stems, clause.clause.tokens
+        text, known, extra = question_text(clause.clause, None), clause.clause.stems, None
+        tokens = clause.clause.tokens
     elif family == "decision":
         tokens = statement_tokens(clause.clause)
-        text, known, _ = worded(tokens, heard, place, state)
+        text, known, extra = worded(tokens, heard, place, state)
     else:
         tokens = task_tokens(clause.clause, None, clause.dues)
-        text, known, _ = worded(tokens, heard, place, state)
+        text, known, extra = worded(tokens, heard, place, state)
     if not known or not text or not tokens:
         return None
+    before = () if extra is None or extra is heard else (piece_of(extra.spoken, extra.index, 0.5),)
     claim, mode = _claim(heard, said, state) if family == "action" else (Claim("none"), "")
     return Draft(
         f"{family}:{heard.spoken.id}:m", family, text, 0.0, heard.spoken.speaker, claim,
         said_due(heard, place) if family == "action" else None,
-        (piece_of(heard.spoken, heard.index, 3.0, (tokens[0].first, tokens[-1].last)),),
+        (*before, piece_of(heard.spoken, heard.index, 3.0, (tokens[0].first, tokens[-1].last))),
         known | stems(text.lower()), heard.index, heard.index, ("model",),
         "open" if family == "question" else mode, heard.called, by_model=True,
     )  # fmt: skip

@@ -22,7 +22,7 @@ from operators.understand.follow import follow
 from operators.understand.hear import Heard, hear
 from operators.understand.merge import correct, go_on, restate, supersede
 from operators.understand.senses import sense
-from operators.understand.state import TOLD_BLOCK, Claim, Draft, Piece, State, Telling
+from operators.understand.state import TOLD_BLOCK, Claim, Draft, Due, Piece, State, Telling
 from operators.understand.types import (
     Attendee,
     DraftItem,
@@ -274,18 +274,24 @@ class RuleEngine:
             external if draft.family == "action" else False,
             due if draft.family == "action" else None,
             draft.due.words if draft.due and draft.family == "action" else None,
-            self._evidence(draft.evidence),
+            self._evidence(draft.evidence, draft.due if draft.family == "action" else None),
             draft.withdrawn,
             draft.reasons,
             draft.senses,
         )
 
-    def _evidence(self, pieces: tuple[Piece, ...]) -> tuple[Quote, ...]:
-        """The heaviest pieces within the bounds, in the order in which they were said."""
+    def _evidence(self, pieces: tuple[Piece, ...], due: Due | None = None) -> tuple[Quote, ...]:
+        """The heaviest pieces within the bounds, in the order in which they were said.
+
+        The very heaviest stays however long it is, and so does what says the date: a date that nothing shows is no date.
+        """
         room = self.settings.evidence_ns
+        dated = due.said_in if due is not None else None
+        first, *others = sorted(pieces, key=lambda p: (-p.weight, p.index))
         kept: list[Piece] = []
-        for piece in sorted(pieces, key=lambda p: (-p.weight, p.index)):
-            if len(kept) < self.settings.evidence_spans and (piece.duration_ns <= room or not kept):
+        for piece in (first, *sorted(others, key=lambda p: p.quote.utterance_id != dated)):
+            must = not kept or piece.quote.utterance_id == dated
+            if len(kept) < self.settings.evidence_spans and (piece.duration_ns <= room or must):
                 kept.append(piece)
                 room -= piece.duration_ns
         return tuple(p.quote for p in sorted(kept, key=lambda p: (p.index, p.quote.first)))

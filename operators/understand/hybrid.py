@@ -262,7 +262,7 @@ class HybridEngine(RuleEngine):
         if not more:
             return item
         pieces = (replace(a.piece, weight=min(0.4, a.likely)) for a in more)
-        evidence = self._evidence((*draft.evidence, *pieces))
+        evidence = self._evidence((*draft.evidence, *pieces), draft.due)
         shown = {q.utterance_id for q in evidence}
         text = item.text
         for a in [a for a in more if a.piece.quote.utterance_id in shown and a.words][:_AROUND_TOLD]:

@@ -171,7 +171,7 @@ def _dated(heard: Heard, norms: Sequence[str], drafts: list[Draft], state: State
     more = draft.grown(0.25, "due date shown", piece_of(heard.spoken, heard.index, 1.5))
     drafts[place] = replace(
         more,
-        due=Due(found.phrase, words),
+        due=Due(found.phrase, words, heard.spoken.id),
         senses=(*draft.senses, slide_piece(heard.spoken, found.shown, found.line)),
     )
 

@@ -44,6 +44,8 @@ class Due:
 
     phrase: DuePhrase
     words: str
+    said_in: str
+    """The utterance that they were said in."""
 
 
 def later_due(known: Due | None, said: Due | None) -> Due | None:
