@@ -187,6 +187,14 @@ def phantom(text: str, evidence: Evidence) -> str:
         text, silence, evidence.average_log_probability, evidence.least_probability
     ):
         return "no speech"
+    if (
+        0.0 < evidence.voice < CLEAR_VOICE
+        and FEW_WORDS < len(words) <= 2 * FEW_WORDS
+        and unsure < 0.4
+        and evidence.average_log_probability < -1.2
+    ):
+        # What longer laughter is made into.
+        return "no speech"
     weak = silence > 0.35 or unsure < 0.35 or evidence.average_log_probability < -1.1
     if weak and " ".join(words) in PHANTOM_PHRASES:
         return "phantom phrase"

@@ -98,6 +98,13 @@ def test_a_few_words_need_more_evidence_than_a_sentence() -> None:
         assert phantom("Okay.", real) == ""
 
 
+def test_laughter_is_no_sentence() -> None:
+    laugh = evidence(average_log_probability=-1.3, word_probability=0.35, voice=0.6)
+    assert phantom("So, I'll go again.", laugh) == "no speech"
+    for real in (replace(laugh, voice=0.8), replace(laugh, word_probability=0.5), replace(laugh, voice=0.0)):
+        assert phantom("So, I'll go again.", real) == ""
+
+
 def test_murmurs_are_no_words() -> None:
     assert all(map(murmured, ("Mm-hm.", "Hm.", "Mm-hmm. Mm-", "Mhm")))
     assert not any(map(murmured, ("", "Mm-hm, yes.", "Him.", "Home.", "Oh.")))
