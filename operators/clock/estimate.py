@@ -28,6 +28,7 @@ from operators.clock.sounds import (
     windows_of,
 )
 from operators.clock.tracked import (
+    KEPT_JUMPS,
     KNOT_NS,
     Claim,
     DeviceKind,
@@ -47,7 +48,6 @@ _LISTEN_BEHIND_NS: Final = 1_900_000_000
 _SEEN_WITHIN_NS: Final = 4_000_000_000
 """How long decoding may take: flashes are used that late, so that its pace decides nothing."""
 _KEPT_BINS: Final = 18
-_KEPT_JUMPS: Final = 8
 _BROKER_NS: Final = 20_000_000
 _MOST_JUMP_NS: Final = 10**15
 """No clock is off by days in mid-meeting; counters and stamps that say so are not followed."""
@@ -246,13 +246,16 @@ class MeetingEstimator:
     def _sent_later_ns(self, known: Sequence[Tracked], judge: Judge) -> int:
         """By how much the devices' time differs from the broker's where most of them agree on it, else 0.
 
-        A recording that is sent later has its stamps from then: all of its clocks are off by the same.
+        A recording that is sent later has its stamps from then: all of its clocks are off by the same. By what
+        TAI and UTC differ they are off for another reason.
         """
         errors = sorted(judge.rough_error_ms(t) or 0.0 for t in known)
         middle = errors[len(errors) // 2]
         most_ms = self.settings.coarse_ms
         near = sum(abs(error - middle) < most_ms for error in errors)
-        return round(middle * 1e6) if abs(middle) > most_ms and 2 * near > len(errors) else 0
+        confused = abs(abs(middle) - self.settings.epoch_ms) < most_ms
+        alike = abs(middle) > most_ms and 2 * near > len(errors)
+        return round(middle * 1e6) if alike and not confused else 0
 
     def _settled(self, known: Sequence[Tracked], base_ns: int, judge: Judge) -> tuple[Layout, Solution]:
         """Solve, try without the claims that do not fit, and keep those away that are then refuted."""
@@ -312,7 +315,7 @@ class MeetingEstimator:
         else:
             told = replace(jump, from_raw_ns=jump.from_raw_ns - tracked.rewritten_ns)
             tracked.jumps.append((jump.x, told))
-            while len(tracked.jumps) > _KEPT_JUMPS:
+            while len(tracked.jumps) > KEPT_JUMPS:
                 tracked.shift_before_ns += tracked.jumps.pop(0)[1].by_ns
             if tracked.freezes and tracked.freezes[-1].end_x is None:
                 # The thaw shows what counting was off by in the end.

@@ -12,7 +12,7 @@ from operators.align.grid import to_timeline_ns
 from operators.clock.course import Jump
 from operators.clock.estimate import MeetingEstimator
 from operators.clock.records import differs, in_force, pieces, record_of, to_raw_ns
-from operators.clock.tracked import Claim, EstimateSettings, Finding, Tracked
+from operators.clock.tracked import KEPT_JUMPS, Claim, EstimateSettings, Finding, Tracked
 
 _KEPT_RECORDS: Final = 24
 _KEPT_PICTURES: Final = 900
@@ -127,13 +127,16 @@ class Following:
         return out
 
     def _of_device(self, followed: _Followed, tracked: Tracked, base_ns: int) -> list[ClockRecord]:
-        since = followed.since_x
+        since, at_first = followed.since_x, followed.since_x is not None or tracked.prior is None
+        if len(tracked.jumps) >= KEPT_JUMPS:
+            # Jumps before these are forgotten, and with them what stamps meant then.
+            since, at_first = max(tracked.jumps[0][0], since or 0), False
         found = pieces(tracked, base_ns, self._estimator.settings)
         found = [p for p in found if since is None or p.end_x > since]
         new = [
             record_of(
                 piece, followed.told, tracked.course.zero_ns, 0,
-                first=place == 0 and piece.jump_told_ns is None and (since is not None or tracked.prior is None),
+                first=place == 0 and piece.jump_told_ns is None and at_first,
             )
             for place, piece in enumerate(found)
         ]  # fmt: skip

@@ -25,11 +25,14 @@ from operators.clock.wrap import wrapped_by_ns
 from operators.ingest import Arrival, modality_of
 
 _ABSURD_NS: Final = 2**62
+_FARTHEST_NS: Final = 2**63 - 1
 _MOST_OFFSET_NS: Final = 2**63 - 2**61
 """What steps may add up to: still a number of 64 bits with a calibration on top."""
 _NS_PER_S: Final = 1_000_000_000
 _SOUND_M_PER_MS: Final = 0.343
 _LONGEST_LOSS_NS: Final = 86_400 * _NS_PER_S
+_MOST_UNCERTAINTY_NS: Final = 10**15
+"""Eleven days: who says more says that nothing is known."""
 DEFAULT_TAI_UTC_S: Final = LEAP_SECONDS[-1][1]
 """TAI minus UTC now, where the meeting does not say it."""
 
@@ -111,6 +114,7 @@ class MeetingClocks:
 
     def feed(self, arrival: Arrival) -> list[ClockOutput]:
         """The arrival with its clock, after the clock records that it brings about."""
+        arrival = self._in_its_kind(arrival)
         body = arrival.body
         if isinstance(body, Packet):
             # Nearly everything is one of these.
@@ -127,6 +131,23 @@ class MeetingClocks:
         if isinstance(body, TranscriptMessage | OcrMessage | EndOfStream):
             return [*self._placed(body, arrival), Timed(arrival, self._devices[body.device_id].number)]
         return [Timed(arrival, 0)]
+
+    def _in_its_kind(self, arrival: Arrival) -> Arrival:
+        """A message in the kind of stamps with which its device began: TAI and UTC differ by a known amount.
+
+        A device that starts again with the other kind, or has a stream of each, keeps one clock.
+        """
+        body = arrival.body
+        if not isinstance(body, _DeviceBody):
+            return arrival
+        device = self._devices.get(body.device_id)
+        if device is None or device.kind is body.clock_kind:
+            return arrival
+        if ClockKind.MONOTONIC in (device.kind, body.clock_kind):
+            return arrival
+        leap_ns = self._tai_utc_s * _NS_PER_S
+        moved = _moved(body, leap_ns if device.kind is ClockKind.PTP else -leap_ns, device.kind)
+        return replace(arrival, body=moved)
 
     def _followed(self, body: Packet, arrival: Arrival, out: list[ClockOutput]) -> Arrival:
         """Adds to ``out`` what the streams themselves show of the clocks."""
@@ -189,11 +210,17 @@ class MeetingClocks:
             out = [device.record, *self._doubt(device.record), *self._calibration_doubt(body.device_id)]
         else:
             course = self._course(device, body, stream, arrival)
+            if stream not in device.streams:
+                course = self._begun_anew(device, body, arrival)
             if course is not None:
                 out = self._stepped(device, body.device_id, raw, course)
         if self._start_ns is None:
             self._start_ns = to_timeline_ns(device.record, raw)
-        device.streams[stream] = _Last(raw + body.duration_ns, body.sequence, arrival.arrival_ns)
+        last, end_ns = device.streams.get(stream), raw + body.duration_ns
+        # While a clock stands still nothing of it passes: when it goes on it may have been away for as long.
+        stands = last is not None and last.raw_end_ns == end_ns
+        since_ns = last.arrival_ns if last is not None and stands else arrival.arrival_ns
+        device.streams[stream] = _Last(end_ns, body.sequence, since_ns)
         return out
 
     def _first(self, body: _DeviceBody, arrival: Arrival) -> _Device:
@@ -257,7 +284,7 @@ class MeetingClocks:
                 method, uncertainty = "stored", calibration.uncertainty_ns + aged_ns
         return ClockRecord(
             meeting_id=self._meeting_id, device=name, number=0, from_raw_ns=-(2**63), ref_ns=ref, offset_ns=offset,
-            skew_ppb=skew, uncertainty_ns=uncertainty, method=method,
+            skew_ppb=skew, uncertainty_ns=min(uncertainty, _MOST_UNCERTAINTY_NS), method=method,
         )  # fmt: skip
 
     def _age_days(self, calibration: Calibration) -> int | None:
@@ -314,6 +341,20 @@ class MeetingClocks:
             return None
         placed_ns = to_timeline_ns(device.record, expected_raw)
         return placed_ns if steady else placed_ns + max(0, waited_ns)
+
+    def _begun_anew(self, device: _Device, body: _DeviceBody, arrival: Arrival) -> int | None:
+        """Timeline time of a known device's first message in another run or stream, where its stamp cannot be true.
+
+        Stamps without a date count from when the device was switched on, which may have been just now.
+        """
+        if arrival.arrival_ns <= 0:
+            return None
+        arrived_ns = arrival.arrival_ns + self._tai_utc_s * _NS_PER_S
+        placed_ns = to_timeline_ns(device.record, body.timestamp_ns)
+        undated = body.clock_kind is ClockKind.MONOTONIC
+        if undated and arrival.appended and abs(placed_ns - arrived_ns) > self._settings.step_ns:
+            return arrived_ns
+        return None if self._credible(placed_ns, arrival) else arrived_ns
 
     def _doubt(self, record: ClockRecord) -> list[NoticeRecord]:
         if record.method != "arrival":
@@ -379,6 +420,20 @@ def check_believable(body: Calibration | ClockState) -> None:
     """Raises ValueError for a calibration that no clock can have: an offset must leave room for the stamps."""
     if isinstance(body, Calibration) and abs(body.offset_ns) >= _ABSURD_NS:
         raise ValueError(f"an offset of {body.offset_ns} ns is more than a clock can have")
+
+
+def _moved(body: _DeviceBody, by_ns: int, kind: ClockKind) -> _DeviceBody:
+    """A message with its stamps moved into another kind."""
+    stamp_ns = min(max(body.timestamp_ns + by_ns, -_FARTHEST_NS), _FARTHEST_NS)
+    if isinstance(body, Packet):
+        return replace(body, timestamp_ns=stamp_ns, clock_kind=kind)
+    if isinstance(body, TranscriptMessage):
+        words = tuple(
+            w.model_copy(update={"start_ns": w.start_ns + by_ns, "end_ns": w.end_ns + by_ns})
+            for w in body.words
+        )
+        return body.model_copy(update={"timestamp_ns": stamp_ns, "clock_kind": kind, "words": words})
+    return body.model_copy(update={"timestamp_ns": stamp_ns, "clock_kind": kind})
 
 
 def _anchor_ns(state: ClockState | None) -> int | None:

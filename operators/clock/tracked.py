@@ -12,6 +12,8 @@ from operators.clock.solve import Vector
 from operators.clock.sounds import SoundRing
 
 DeviceKind = Literal["sound", "picture"]
+KEPT_JUMPS: Final = 8
+"""Of so many jumps of a clock place and size are kept; of older ones only what they come to."""
 KNOT_NS: Final = 20_000_000_000
 """Distance of the knots of a clock's curve: wander over less is far below a tenth of a millisecond."""
 
