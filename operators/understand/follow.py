@@ -334,6 +334,7 @@ def _take_back(heard: Heard, drafts: list[Draft], look_back: int) -> bool:
     if not hits or any("unknown" in c.signals for c, _ in hits):
         return False
     said = frozenset().union(*(c.clause.stems for c in heard.clauses))
+    _no_longer_asked(heard, drafts, said, look_back)
     names = frozenset(h.rule.name for _, h in hits)
     moved = any(h.rule.name == "make_it_another_day" for c in heard.clauses for h in c.hits)
     if names == {"away_that_day"} and (moved or not _NEW_MATTER.isdisjoint(heard.signals())):
@@ -362,6 +363,16 @@ def _take_back(heard: Heard, drafts: list[Draft], look_back: int) -> bool:
     return True
 
 
+def _no_longer_asked(heard: Heard, drafts: list[Draft], said: frozenset[str], look_back: int) -> None:
+    """*Then no party* answers *Are we still having the party?*"""
+    for place, draft in enumerate(drafts):
+        asked = draft.family == "question" and not draft.withdrawn and not draft.solved
+        if not asked or heard.index - draft.last_index > look_back or not _YES_NO.match(draft.text):
+            continue
+        if len(draft.stems & said) >= max(1.0, 0.6 * len(draft.stems)):
+            drafts[place] = draft.grown(0.1, "answered", piece(heard, 2.0), mode="solved", solved=True)
+
+
 def _taken_back_value(
     heard: Heard, draft: Draft, names: frozenset[str], said: frozenset[str], look_back: int, just_done: bool
 ) -> float | None:
@@ -387,7 +398,10 @@ def _taken_back_value(
         return None
     if common == 0 and just_done and (not mine or names == {"changed_my_mind"}):
         return None  # *never mind* to somebody who has just taken something back
-    return common + (0.8 if mine else 0.0) + min(draft.support, 1.0) * 0.5 - age * 0.06
+    # Who scratches something by its name may mean what was said long ago.
+    named = ((draft.stems | timed) & said) - _LIGHT and not names.isdisjoint(_PLAIN)
+    long_ago = min(age * 0.06, 0.5) if named else age * 0.06
+    return common + (0.8 if mine else 0.0) + min(draft.support, 1.0) * 0.5 - long_ago
 
 
 def _owns(heard: Heard, draft: Draft) -> bool:

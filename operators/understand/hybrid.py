@@ -22,7 +22,7 @@ from operators.understand.conceive import conceived
 from operators.understand.cues import Reading, cues_of
 from operators.understand.engine import RuleEngine
 from operators.understand.hear import Heard
-from operators.understand.merge import restate
+from operators.understand.merge import PUT_ASIDE, restate
 from operators.understand.scorer import Scorer, heard_by, judged
 from operators.understand.senses import sure_by_senses
 from operators.understand.state import Around, Draft, Hint, Memory, State, Telling, piece
@@ -51,11 +51,13 @@ class HybridSettings:
     """Action, decision, question."""
     join: float = 0.5
     withdraw: float = 0.5
+    doubt: float = 0.1
+    """Probability of taking back under which what only the rules take for it does not count."""
     kept: float = 0.05
     """Probability under which an item that nobody has spoken of for a while is forgotten."""
 
     def __post_init__(self) -> None:
-        if not all(0 < p < 1 for p in (*self.birth, self.join, self.withdraw, self.kept)):
+        if not all(0 < p < 1 for p in (*self.birth, self.join, self.withdraw, self.doubt, self.kept)):
             raise ValueError("scores lie between 0 and 1: at 0 every utterance becomes an item")
 
 
@@ -80,6 +82,9 @@ class HybridEngine(RuleEngine):
             return after, reading
         memory = state.memory or Memory()
         memory, scores = heard_by(self.scorer, memory, spoken, cues_of(reading))
+        said = scores[-1]
+        if reading.taken_back and said.withdrawn < self.hybrid.doubt:
+            after = replace(after, drafts=_given_back(reading, after.drafts))
         return self._scored(replace(after, memory=memory), scores, reading.heard), reading
 
     def _scored(self, state: State, scores: Sequence[UtteranceScores], heard: Heard) -> State:
@@ -268,6 +273,14 @@ class HybridEngine(RuleEngine):
         for a in [a for a in more if a.piece.quote.utterance_id in shown and a.words][:_AROUND_TOLD]:
             text = f"{text.rstrip('.')}; {a.words[:1].lower()}{a.words[1:]}" if a.words not in text else text
         return replace(item, text=text, evidence=evidence)
+
+
+def _given_back(reading: Reading, drafts: tuple[Draft, ...]) -> tuple[Draft, ...]:
+    """Items as they were before the rules took them back just now, but where the words leave no doubt."""
+    if any(clause.retracts for clause in reading.heard.clauses):
+        return drafts
+    standing = {d.id: d for d in reading.before.drafts if not d.withdrawn}
+    return tuple(standing.get(d.id, d) if d.withdrawn and d.reasons[-1] != PUT_ASIDE else d for d in drafts)
 
 
 def _is_about(fresh: Draft, undone: Draft) -> bool:

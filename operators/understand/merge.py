@@ -13,6 +13,8 @@ from operators.understand.birth import CONTINUES_WITHIN_NS, DUE_BONUS, said_due
 from operators.understand.hear import Heard, HeardClause
 from operators.understand.state import Draft, State, later_due, piece
 
+PUT_ASIDE = "put aside"
+
 
 def restate(heard: Heard, fresh: Draft, drafts: list[Draft]) -> bool:
     """Merge a new draft into an earlier one about the same thing; true if it was merged.
@@ -73,7 +75,7 @@ def supersede(heard: Heard, fresh: Draft, drafts: list[Draft]) -> bool:
             standing = draft.family == "decision" and not draft.withdrawn and draft.id != fresh.id
             denies = _INSTEAD_OF.search(draft.text.lower()) is not None
             if standing and dropped and dropped <= said and not kept & (said - _USUAL) and not denies:
-                drafts[number] = draft.grown(0.0, "put aside", piece(heard, 2.0), withdrawn=True)
+                drafts[number] = draft.grown(0.0, PUT_ASIDE, piece(heard, 2.0), withdrawn=True)
                 return True
     return False
 

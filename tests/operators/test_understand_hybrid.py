@@ -134,6 +134,25 @@ def test_what_the_model_takes_for_taken_back_is_no_longer_published() -> None:
     assert _standing(engine, _read(engine, spoken), "action_item") == []
 
 
+def test_what_only_rules_take_for_taken_back_stands_where_the_model_sees_nothing_of_the_kind() -> None:
+    promised, doubtful, plain = "I'll paint the fence by Friday.", "Then no paint.", "Forget I said it."
+    for words, sure, stands in ((doubtful, 0.02, True), (doubtful, 0.6, False), (plain, 0.02, False)):
+        spoken = _said(("Tom", promised), ("Mira", "It has to be green."), ("Tom", words))
+        scores = {promised: UtteranceScores(action=0.9), words: UtteranceScores(withdrawn=sure)}
+        engine = HybridEngine(scorer=Says(scores), appraisal=_BY_SCORE)
+        assert len(_standing(engine, _read(engine, spoken), "action_item")) == stands
+        assert _standing(RuleEngine(), _read(RuleEngine(), spoken), "action_item") == []
+
+
+def test_one_talk_gives_one_item() -> None:
+    spoken = _said(("Tom", "I'll order the tent by Friday. And I'll call the baker on Tuesday."))
+    scores = {spoken[0].text: UtteranceScores(action=0.9)}
+    engine = HybridEngine(scorer=Says(scores), appraisal=_BY_SCORE)
+    state = engine.finish(_read(engine, spoken))
+    assert len(_standing(RuleEngine(), RuleEngine().finish(_read(RuleEngine(), spoken)), "action_item")) == 2
+    assert len(_standing(engine, state, "action_item")) == 1
+
+
 def test_a_repeated_commitment_is_no_less_sure() -> None:
     again = "The newsletter is with me."
     spoken = _said(*_TALK, ("Tom", again))

@@ -79,3 +79,19 @@ def test_a_decision_that_is_taken_back_in_the_same_breath_is_none() -> None:
     said = "So we decided to close on Sundays"
     assert len(_items(("Mira", f"{said}."), kind="decision")) == 1
     assert _items(("Mira", f"{said}. Forget I said it."), kind="decision") == []
+
+
+def test_what_is_called_off_is_no_open_question_any_more() -> None:
+    asked = [("Mira", "Are we still having the party on Saturday?"), ("Ana", "I don't know, it stays open.")]
+    assert len(_items(*asked, kind="open_question")) == 1
+    assert _items(*asked, ("Tom", "Okay, then no party on Saturday."), kind="open_question") == []
+    assert len(_items(*asked, ("Tom", "Okay, then no cake."), kind="open_question")) == 1
+
+
+def test_who_scratches_something_by_its_name_means_that_and_not_what_was_said_last() -> None:
+    talk = [("Mira", "It rained again last week.")] * 14
+    items = _items(
+        ("Mira", "We decided to open on the thirtieth."), *talk, ("Mira", "Somebody has to call the painter by Friday."),
+        ("Ana", "The hall is taken."), ("Mira", "Oh, then not the thirtieth, scratch that."),
+    )  # fmt: skip
+    assert len(items) == 1
