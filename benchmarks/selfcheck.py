@@ -6,6 +6,7 @@ The figures mean nothing here; a benchmark that no longer runs, or no longer say
 import contextlib
 import io
 import json
+import pickle
 import shutil
 import sys
 import tempfile
@@ -20,6 +21,7 @@ import numpy as np
 import soundfile
 
 from flows.installation import Installation
+from models.minutes.scores import UtteranceScores
 from models.verifier.examples import read_scripts
 
 from . import (
@@ -27,12 +29,15 @@ from . import (
     alignment_media,
     coldstart,
     compliance,
+    cues,
     fuzz,
     ingest,
+    items,
     latency,
     loss,
     memory,
     minutes,
+    model,
     rules,
     slides,
     speech,
@@ -100,6 +105,16 @@ KEYS: Final[Mapping[str, Mapping[str, Sequence[str]]]] = {
         "checks_per_s_core": (),
     },
     "minutes": {"meetings": (), "utterances": (), "utterances_per_s": (), "seed": ()},
+    "cues": {"meetings": (), "utterances": (), "utterances_per_s": ()},
+    "items": {
+        "meetings": (), "thresholds": ("action", "decision", "question"),
+        "everyday": ("decisions", "action_items", "open_questions", "owner", "due", "false"),
+        "ablations": ("no rules", "no model", "no pointers"),
+    },
+    "model": {
+        "batch_curve_windows_per_s": ("1", "12"), "pieces_per_s": (),
+        **dict.fromkeys(("meetings_1", "meetings_12"), ("utterances_per_s", "utterances_per_core_s", "window_ms")),
+    },
 }  # fmt: skip
 """Keys of each report, and the keys inside them."""
 
@@ -145,13 +160,47 @@ def _minutes(folder: Path) -> dict[str, Any]:
         json.dumps({"meeting": "m", "date": "2026-03-10", "attendees": [], "utterances": said}),
         encoding="utf-8",
     )
+    figures = _printed(
+        minutes.main, "--scripts", str(folder / "scripts"), "--minutes-dir", str(folder / "out")
+    )
+    if not (folder / "out" / "m" / "minutes.json").is_file():
+        raise RuntimeError("benchmarks.minutes wrote no minutes")
+    return figures
+
+
+def _printed(main: Callable[[list[str]], int], *arguments: str) -> dict[str, Any]:
+    """The line that a benchmark prints."""
     printed = io.StringIO()
     with contextlib.redirect_stdout(printed):
-        code = minutes.main(["--scripts", str(folder / "scripts"), "--minutes-dir", str(folder / "out")])
-    if code != 0 or not (folder / "out" / "m" / "minutes.json").is_file():
-        raise RuntimeError(f"benchmarks.minutes ended with code {code}")
+        code = main(list(arguments))
+    if code != 0:
+        raise RuntimeError(f"{main.__module__} ended with code {code}")
     (line,) = printed.getvalue().splitlines()
     return dict(json.loads(line))
+
+
+def _items(folder: Path) -> dict[str, Any]:
+    """``benchmarks.items`` on two short meetings, with scores that know the truth."""
+    (folder / "scripts").mkdir(parents=True)
+    table: dict[str, dict[str | int, Any]] = {}
+    for script in read_scripts([compliance.SCRIPTS], frozenset({"train"}))[:2]:
+        script["utterances"] = script["utterances"][:60]
+        told = {e: entry["text"] for entry in script["truth"]["action_items"] for e in entry["evidence"]}
+        ids = [u["id"] for u in script["utterances"]]
+        scores = [UtteranceScores(action=0.9 if name in told else 0.02) for name in ids]
+        table[script["meeting"]] = {"ids": ids, 0: scores, 2: scores, 8: scores}
+        path = folder / "scripts" / f"{script['meeting']}.json"
+        path.write_text(json.dumps(script), encoding="utf-8")
+    (folder / "scores.pkl").write_bytes(pickle.dumps(table))
+    return _printed(
+        items.main, "--scores", str(folder / "scores.pkl"), "--scripts", str(folder / "scripts"), "--folds", "2",
+        "--out", str(folder / "items.json"), "--ablate",
+    )  # fmt: skip
+
+
+def _cues(folder: Path) -> dict[str, Any]:
+    """``benchmarks.cues`` on the scripts of `_items`."""
+    return _printed(cues.main, "--scripts", str(folder / "scripts"), "--out", str(folder / "cues.jsonl.gz"))
 
 
 def _two_slides(folder: Path) -> slides.Case:
@@ -200,6 +249,9 @@ def _checks(scratch: Path, installation: Installation) -> dict[str, Callable[[],
             installation, hours=0.05, per_s=30.0, sound_minutes=0.0, speed=1.0, seed=0
         ),
         "minutes": lambda: _minutes(scratch / "minutes"),
+        "items": lambda: _items(scratch / "items"),
+        "cues": lambda: _cues(scratch / "items"),
+        "model": lambda: _printed(model.main, "--utterances", "24", "--no-memory"),
         "alignment": lambda: alignment.measure(rooms=1, seed=0, workers=1, length_s=30.0),
         "alignment of media": lambda: alignment_media.measure([SAMPLE], 0, 14.0, ("blind",)),
         "loss": lambda: loss.measure(SAMPLE, 12.0, (0.02,), 1, 0),
