@@ -33,10 +33,15 @@ class Word:
     probability: float
 
 
-def doubtful(words: Sequence[Word], hotwords: tuple[str, ...]) -> bool:
-    """Whether a hotword was heard that the sound alone does not make sure."""
+def first_doubt(words: Sequence[Word], hotwords: tuple[str, ...]) -> int | None:
+    """Place of the first hotword that the sound alone does not make sure; None where all are sure."""
     terms = _terms(hotwords)
-    return any(word.probability < SURE and terms.intersection(normalised(word.text)) for word in words)
+    unsure = (
+        place
+        for place, word in enumerate(words)
+        if word.probability < SURE and terms.intersection(normalised(word.text))
+    )
+    return next(unsure, None)
 
 
 def reconcile(prompted: Sequence[Word], plain: Sequence[Word], hotwords: tuple[str, ...]) -> tuple[Word, ...]:

@@ -17,20 +17,16 @@ import numpy as np
 import numpy.typing as npt
 
 from models.speech_context import TOKEN_S, Before, Lead, lead_of
-from models.speech_features import HOP_SAMPLES, SAMPLE_RATE_HZ, Samples, level_dbfs, log_mel
-from models.speech_hotwords import Word, doubtful, reconcile
+from models.speech_features import HOP_SAMPLES, SAMPLE_RATE_HZ, Samples, log_mel
+from models.speech_hotwords import Word, first_doubt, reconcile
+from models.speech_reading import Hypothesis, Recognition, better, hardly, judge, surer
 from models.speech_text import (
     CLEAR_VOICE,
     FEW_WORDS,
-    Evidence,
-    collapse_loop,
     compression_ratio,
     degenerate,
-    hardly_heard,
     murmured,
     normalised,
-    phantom,
-    shorten_drawl,
 )
 from models.speech_times import join_parts, jump_times
 from models.speech_weights import ModelError, load_weights, model_folder, tokenizer_of
@@ -71,33 +67,6 @@ class RecogniserSettings:
             raise ValueError("min_context_s below 4: with less context the weights repeat themselves")
         if self.cpu_threads < 1 or self.workers < 1:
             raise ValueError("cpu_threads and workers must be at least 1")
-
-
-@dataclass(frozen=True)
-class Recognition:
-    """What one pass heard.
-
-    `text` is empty when nothing was said; then `suppressed` says why a text was held back (`raw_text`), or is
-    empty when there was none. `boundary_ms` is how sharply the word edges are known.
-    """
-
-    text: str
-    words: tuple[Word, ...] = ()
-    no_speech_probability: float = 0.0
-    average_log_probability: float = 0.0
-    compression_ratio: float = 0.0
-    raw_text: str = ""
-    suppressed: str = ""
-    boundary_ms: float = 0.0
-    passes: int = 1
-
-
-@dataclass(frozen=True)
-class _Hypothesis:
-    tokens: tuple[int, ...]
-    text: str
-    no_speech_probability: float
-    average_log_probability: float
 
 
 class SpeechRecogniser:
@@ -175,7 +144,7 @@ class SpeechRecogniser:
         if len(samples) < HOP_SAMPLES * 4:
             return Recognition(text="", suppressed="too short")
         found = self._after(samples, before, hotwords, word_times, voice)
-        if not word_times or voice < CLEAR_VOICE or duration_s > _LONGEST_MURMUR_S or not _hardly(found):
+        if not word_times or voice < CLEAR_VOICE or duration_s > _LONGEST_MURMUR_S or not hardly(found):
             return found
         return self._murmur(samples) or found
 
@@ -205,7 +174,7 @@ class SpeechRecogniser:
         if lead is None or len(normalised(found.text)) > FEW_WORDS:
             return found
         alone = self._read(samples, None, hotwords, word_times, voice)
-        return replace(_surer(found, alone), passes=found.passes + alone.passes)
+        return replace(surer(found, alone), passes=found.passes + alone.passes)
 
     def _read(
         self,
@@ -230,18 +199,21 @@ class SpeechRecogniser:
             other = self._generate(
                 encoded, duration_s, None, [], settings.retry_beam_size, no_repeat_ngram_size=5
             )
-            found, hotwords, passes = _better(found, other, duration_s), (), 2
+            found, hotwords, passes = better(found, other, duration_s), (), 2
         elif hotwords and lead is None and not normalised(found.text):
             # Names that may come can keep the decoder from hearing a murmur at all.
             found, hotwords, passes = self._generate(encoded, duration_s, None, [], settings.beam_size), (), 2
         words, boundary_ms = self._words(encoded, found, duration_s, lead, word_times)
-        if word_times and hotwords and doubtful(words, hotwords):
-            plain = self._generate(encoded, duration_s, lead, [], settings.beam_size)
+        doubt = first_doubt(words, hotwords) if word_times and hotwords else None
+        if doubt is not None:
+            # What stands before the first doubt needs no second search.
+            sure = self._until_word(found, doubt)
+            plain = self._generate(encoded, duration_s, lead, [], settings.beam_size, written=sure)
             passes += 1
             if not degenerate(plain.text, duration_s):
                 plain_words, _ = self._words(encoded, plain, duration_s, lead, word_times)
                 words = reconcile(words, plain_words, hotwords)
-        return _judge(found, words, boundary_ms, samples, passes, voice)
+        return judge(found, words, boundary_ms, samples, passes, voice)
 
     def _murmur(self, samples: Samples) -> Recognition | None:
         """What is murmured in a piece, None where it is no murmur."""
@@ -273,16 +245,17 @@ class SpeechRecogniser:
         hotword_prompt: list[int],
         beam_size: int,
         no_repeat_ngram_size: int = 0,
-    ) -> _Hypothesis:
+        written: tuple[int, ...] = (),
+    ) -> Hypothesis:
         # Time stamps between the words are thrown away, but with them the decoder keeps track of where it is in
         # the sound: it stops at its end, where without them it starts over.
         tokenizer = self._tokenizer
-        before: tuple[int, ...] = () if lead is None else lead.tokens
-        prompt = [*hotword_prompt, *tokenizer.sot_sequence, *before]
+        earlier: tuple[int, ...] = () if lead is None else lead.tokens
+        prompt = [*hotword_prompt, *tokenizer.sot_sequence, *earlier, *written]
         # More tokens than talkers reach are a loop, and loops are what makes a pass slow. The library halves the
         # length, and counts in it what was written before. After a text with time stamps more of them come.
         longest = 16 + math.ceil(9.0 * duration_s)
-        if lead is not None:
+        if earlier or written:
             longest = len(prompt) + 2 * (12 + math.ceil(7.0 * duration_s))
         result = self._model.generate(
             encoded,
@@ -298,24 +271,43 @@ class SpeechRecogniser:
             suppress_tokens=self._suppress,
         )[0]
         end_s = duration_s if lead is None else lead.duration_s + duration_s
-        tokens = self._within(result.sequences_ids[0][len(before) :], end_s)
-        return _Hypothesis(
+        found = self._within(result.sequences_ids[0][len(earlier) :], end_s)
+        tokens = tuple(token for token in found if token < tokenizer.eot)
+        return Hypothesis(
             tokens=tokens,
+            written=found,
             text=tokenizer.decode(list(tokens)).strip(),
             no_speech_probability=float(result.no_speech_prob),
             average_log_probability=float(result.scores[0]),
         )
 
     def _within(self, tokens: list[int], end_s: float) -> tuple[int, ...]:
-        """Text tokens up to the first time stamp at the end of the sound: what follows it is said of no sound."""
+        """Tokens up to the first time stamp at the end of the sound: what follows it is said of no sound."""
         end = self._tokenizer.timestamp_begin + math.floor((end_s - _END_S) / TOKEN_S)
-        kept: list[int] = []
-        for token in tokens:
-            if token >= end and kept:
-                break
+        text = False
+        for place, token in enumerate(tokens):
+            if token >= end and text:
+                return tuple(tokens[:place])
+            text = text or token < self._tokenizer.eot
+        return tuple(tokens)
+
+    def _until_word(self, found: Hypothesis, place: int) -> tuple[int, ...]:
+        """What was written before a word, with its time stamps; empty before the first."""
+        _, groups = self._split(found.tokens)
+        left = sum(len(group) for group in groups[:place])
+        if not left:
+            return ()
+        for end, token in enumerate(found.written):
             if token < self._tokenizer.eot:
-                kept.append(token)
-        return tuple(kept)
+                if not left:
+                    return found.written[:end]
+                left -= 1
+        return found.written
+
+    def _split(self, tokens: tuple[int, ...]) -> tuple[list[str], list[list[int]]]:
+        """Words and the tokens of each."""
+        texts, groups = self._tokenizer.split_to_word_tokens([*tokens, self._tokenizer.eot])
+        return join_parts(texts[:-1], groups[:-1])
 
     def _hotword_prompt(self, hotwords: tuple[str, ...]) -> list[int]:
         if not hotwords:
@@ -330,13 +322,12 @@ class SpeechRecogniser:
         return [self._tokenizer.sot_prev, *tokens, *self._tokenizer.encode(".")] if tokens else []
 
     def _words(
-        self, encoded: Any, hypothesis: _Hypothesis, duration_s: float, lead: Lead | None, aligned: bool
+        self, encoded: Any, hypothesis: Hypothesis, duration_s: float, lead: Lead | None, aligned: bool
     ) -> tuple[tuple[Word, ...], float]:
         """Words with times, and how sharply their edges are known in ms."""
         if not hypothesis.tokens:
             return (), 0.0
-        texts, groups = self._tokenizer.split_to_word_tokens([*hypothesis.tokens, self._tokenizer.eot])
-        texts, groups = join_parts(texts[:-1], groups[:-1])
+        texts, groups = self._split(hypothesis.tokens)
         if not groups:
             return (), 0.0
         edges = np.cumsum([0, *(len(group) for group in groups)])
@@ -372,80 +363,6 @@ class SpeechRecogniser:
             for i in range(len(texts))
         )
         return words, 100.0
-
-
-def _surer(after: Recognition, alone: Recognition) -> Recognition:
-    """Which of two readings of a piece stands: after what was said before it, or alone.
-
-    After speech the decoder takes any sound for more of it, and silence does not show. So a word or two must be
-    heard without what came before as well, if not as the same ones.
-    """
-    if not alone.words or not after.words:
-        return alone
-    return after if _mean_probability(after.words) >= _mean_probability(alone.words) else alone
-
-
-def _mean_probability(words: tuple[Word, ...]) -> float:
-    return float(np.mean([word.probability for word in words])) if words else 0.0
-
-
-def _least_probability(words: tuple[Word, ...]) -> float:
-    return min((word.probability for word in words), default=0.0)
-
-
-def _hardly(found: Recognition) -> bool:
-    """Whether there are no words, or a word or two that may be made of a murmur."""
-    return not found.text or hardly_heard(
-        found.text,
-        found.no_speech_probability,
-        found.average_log_probability,
-        _least_probability(found.words),
-    )
-
-
-def _better(first: _Hypothesis, second: _Hypothesis, duration_s: float) -> _Hypothesis:
-    """The second search, unless it looped too and is less sure."""
-    if not degenerate(second.text, duration_s):
-        return second
-    return max(first, second, key=lambda hypothesis: hypothesis.average_log_probability)
-
-
-def _judge(
-    hypothesis: _Hypothesis,
-    words: tuple[Word, ...],
-    boundary_ms: float,
-    samples: Samples,
-    passes: int,
-    voice: float,
-) -> Recognition:
-    """Fold what is left of loops and hold back what nobody said."""
-    kept = collapse_loop([word.text for word in words])
-    words = tuple(words[index] for index in kept)
-    words = tuple(replace(word, text=shorten_drawl(word.text)) for word in words)
-    text = " ".join(word.text for word in words)
-    ratio = compression_ratio(hypothesis.text)
-    evidence = Evidence(
-        duration_s=len(samples) / SAMPLE_RATE_HZ,
-        level_dbfs=level_dbfs(samples),
-        no_speech_probability=hypothesis.no_speech_probability,
-        average_log_probability=hypothesis.average_log_probability,
-        word_probability=_mean_probability(words),
-        compression_ratio=ratio,
-        least_probability=_least_probability(words),
-        voice=voice,
-    )
-    reason = phantom(text, evidence)
-    return Recognition(
-        text="" if reason else text,
-        words=() if reason else words,
-        no_speech_probability=hypothesis.no_speech_probability,
-        average_log_probability=hypothesis.average_log_probability,
-        compression_ratio=ratio,
-        raw_text=hypothesis.text,
-        suppressed=reason,
-        boundary_ms=boundary_ms,
-        passes=passes,
-    )
 
 
 def _view(features: npt.NDArray[np.float32]) -> Any:

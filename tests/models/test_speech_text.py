@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from models.speech_hotwords import Word, doubtful, reconcile
+from models.speech_hotwords import Word, first_doubt, reconcile
 from models.speech_text import (
     Evidence,
     collapse_loop,
@@ -126,9 +126,9 @@ def text(words: tuple[Word, ...]) -> str:
 
 
 def test_a_sure_hotword_needs_no_second_look() -> None:
-    assert not doubtful(heard(("Ben,", 0.9), ("hello", 0.2)), ("Ben",))
-    assert doubtful(heard(("Ben,", 0.3)), ("Ben",))
-    assert not doubtful(heard(("then", 0.3)), ("Ben",))
+    assert first_doubt(heard(("Ben,", 0.9), ("hello", 0.2)), ("Ben",)) is None
+    assert first_doubt(heard(("hello", 0.2), ("Ben,", 0.3)), ("Ben",)) == 1
+    assert first_doubt(heard(("then", 0.3)), ("Ben",)) is None
 
 
 def test_a_hotword_without_support_gives_way_to_what_was_heard() -> None:
