@@ -14,6 +14,7 @@ from typing import Annotated, Final, Literal
 from pydantic import Field, ValidationError
 
 from .base import Count, MeetingId, Message, Sha256
+from .refusals import refusal_line
 
 FIRST: Final = "0" * 64
 """``previous`` of the first entry of a chain."""
@@ -117,8 +118,7 @@ class AuditProof:
         try:
             entry = SealedEntry.model_validate_json(value)
         except ValidationError as error:
-            first = error.errors(include_url=False, include_context=False, include_input=False)[0]
-            self.unreadable.append(f"{place or 'a message'} is no audit entry: {first['msg']}")
+            self.unreadable.append(f"{place or 'a message'} is no audit entry: {refusal_line(error)}")
             return
         chain = self._chains.setdefault((entry.meeting_id, entry.generation), _Chain())
         known = chain.entries.get(entry.sequence)

@@ -5,13 +5,13 @@ or one folder that is a room: one file for each device and perhaps a ``room.json
 """
 
 import datetime
-import os
 import re
-import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final, Literal
+
+from pydantic import ValidationError
 
 from contracts.base import seen
 from contracts.messages import (
@@ -24,15 +24,17 @@ from contracts.messages import (
     SpeakerTurns,
 )
 from contracts.packet import MAX_ID_BYTES, Modality
+from contracts.refusals import refusal_line
 
 from .captions import MAX_NAME_CHARS
+from .input_names import day_in_name, device_id_of, meeting_id_of, name_of, shortened
 from .isolated import IsolatedSource, isolated_probe
 from .media import MEDIA_SUFFIXES, SoundSettings, SoundSource
 from .pictures import PICTURE_SUFFIXES, PictureSource, is_picture_folder, natural_order
 from .room import ROOM_FILE, RoomCalibration, RoomDevice, RoomFile, read_room
 from .stored_calibrations import FOLDER as CALIBRATION_FOLDER
 from .stored_calibrations import read_stored
-from .streams import InputError, Problem, Source, Stream, merged, readable
+from .streams import MAX_LENGTH_NS, InputError, Problem, Source, Stream, merged
 from .transcripts import TRANSCRIPT_SUFFIXES, TranscriptSource, Turn, is_timeline, read_transcript, read_turns
 from .video import VideoSettings, VideoSource
 
@@ -40,8 +42,8 @@ TURNS_SUFFIX: Final = ".rttm"
 _NOT_INPUTS: Final = frozenset({".json", ".md", ".txt", ".yaml", ".yml", ".toml", ".csv", ".log", ""})
 """Endings that a room folder may hold beside its devices; passed over in silence."""
 _SLIDE_WORDS: Final = re.compile(r"slide|screen|present|share|deck|projector|beamer", re.IGNORECASE)
-_DAY_IN_NAME: Final = re.compile(r"(?<!\d)((?:19|20)\d\d)([-_.]?)(\d\d)\2(\d\d)(?!\d)")
 MAX_STREAMS: Final = 64
+_FAR_NS: Final = 2**62 - MAX_LENGTH_NS
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,26 +169,31 @@ class _Opening:
         """Device name where the room tells one, file, and what the room tells about it."""
         if self._folder is None:
             return [(None, path, RoomDevice()) for path in paths]
-        folder, wanted = self._folder, []
+        folder = self._folder
+        wanted: list[tuple[str | None, Path, RoomDevice]] = []
         files = [
             path for path in sorted(folder.iterdir(), key=natural_order) if not path.name.startswith(".")
         ]
-        told = {
-            (folder / info.file).resolve(): (name, info)
-            for name, info in self._info.devices.items()
-            if info.file
-        }
+        told: dict[Path, tuple[str, RoomDevice]] = {}
+        for name, info in self._info.devices.items():
+            if info.file:
+                path = (folder / info.file).resolve()
+                if path in told:
+                    self._noting(folder / ROOM_FILE)(
+                        f"{info.file} is named by two devices, {told[path][0]} and {name}; it is read as {name}"
+                    )
+                told[path] = (name, info)
         stems = {name: info for name, info in self._info.devices.items() if not info.file}
         pictures = [path for path in files if path.is_file() and path.suffix.lower() in PICTURE_SUFFIXES]
         for path in files:
-            name, info = told.pop(path.resolve(), (None, None))
-            if info is None and path.stem in stems:
-                name, info = path.stem, stems[path.stem]
+            called, known = told.pop(path.resolve(), (None, None))
+            if known is None and path.stem in stems:
+                called, known = path.stem, stems[path.stem]
             if path.is_dir():
-                if info is not None or is_picture_folder(path):
-                    wanted.append((name, path, info or RoomDevice()))
-            elif info is not None or (path.suffix.lower() not in _NOT_INPUTS and path not in pictures):
-                wanted.append((name, path, info or RoomDevice()))
+                if known is not None or is_picture_folder(path):
+                    wanted.append((called, path, known or RoomDevice()))
+            elif known is not None or (path.suffix.lower() not in _NOT_INPUTS and path not in pictures):
+                wanted.append((called, path, known or RoomDevice()))
         if pictures:
             wanted.append(
                 ("slides" if "slides" not in self._info.devices else None, folder, RoomDevice(role="slides"))
@@ -195,6 +202,12 @@ class _Opening:
         return wanted
 
     def _open(self, name: str | None, path: Path, told: RoomDevice) -> None:
+        if told.file is not None and (Path(told.file).is_absolute() or ".." in Path(told.file).parts):
+            # Rooms are handed on; what lies elsewhere on this machine is nothing that they may name.
+            raise InputError(
+                (self._folder or path.parent) / ROOM_FILE,
+                f"{told.file} lies outside of this folder; left out",
+            )
         if not path.exists():
             raise InputError(path, f"file not found, though {ROOM_FILE} names it")
         suffix, note = path.suffix.lower(), self._noting(path)
@@ -237,7 +250,7 @@ class _Opening:
         number, candidate = 1, name
         while candidate in used:
             number += 1
-            candidate = _shortened(name, MAX_ID_BYTES - len(f"-{number}")) + f"-{number}"
+            candidate = shortened(name, MAX_ID_BYTES - len(f"-{number}")) + f"-{number}"
         return candidate
 
     def room(
@@ -253,16 +266,46 @@ class _Opening:
         if start_ns is None:
             start_ns = info.begins_ns
         begins_ns = start_ns or 0
-        name = _name_of(self._first)
+        about = self._folder / ROOM_FILE if self._folder is not None else self._first
+        if abs(begins_ns) > _FAR_NS:
+            raise InputError(about, "start of the meeting: must be a time between 1900 and 2100")
+        name = name_of(self._first)
         meeting = meeting_id or info.meeting_id or meeting_id_of(name)
         streams = self._streams(meeting, begins_ns)
+        try:
+            started = self._started(
+                meeting,
+                begins_ns,
+                (title or info.title or name)[:200],
+                date,
+                attendees,
+                speech_source,
+                streams,
+            )
+            calibrations, turns = self._calibrations(meeting), self._speaker_turns(meeting, begins_ns)
+        except ValidationError as error:
+            raise InputError(about, refusal_line(error)) from error
+        control: tuple[AnyControl, ...] = (started, *calibrations, *turns)
+        return Room(meeting, control, streams, begins_ns, start_ns is not None, None, self.problems)
+
+    def _started(
+        self,
+        meeting: str,
+        begins_ns: int,
+        title: str,
+        date: datetime.date | None,
+        attendees: tuple[str, ...],
+        speech_source: Literal["sound", "transcript"] | None,
+        streams: Sequence[Stream],
+    ) -> MeetingStarted:
+        info = self._info
         there = {stream.device_id for stream in streams}
         kinds = {stream.modality for stream in streams}
         only_text = Modality.TRANSCRIPT in kinds and Modality.AUDIO not in kinds
-        started = MeetingStarted(
+        return MeetingStarted(
             meeting_id=meeting,
             start_ns=begins_ns,
-            title=(title or info.title or name)[:200],
+            title=title,
             date=date or info.meeting_date or self._day(),
             attendees=tuple(AttendeeInfo(name=name) for name in _visible(attendees))
             or tuple(AttendeeInfo(name=a.name, speaker=a.speaker, role=a.role) for a in info.attendees),
@@ -276,12 +319,6 @@ class _Opening:
             tai_utc_offset_s=info.tai_utc_offset_s,
             speech_source=speech_source or info.speech_source or ("transcript" if only_text else "sound"),
         )
-        control: tuple[AnyControl, ...] = (
-            started,
-            *self._calibrations(meeting),
-            *self._speaker_turns(meeting, begins_ns),
-        )
-        return Room(meeting, control, streams, begins_ns, start_ns is not None, None, self.problems)
 
     def _streams(self, meeting: str, start_ns: int) -> tuple[Stream, ...]:
         streams = [
@@ -398,47 +435,12 @@ class _Noting:
         self.problems.append(Problem(self.path, what))
 
 
-def _name_of(path: Path) -> str:
-    """What a meeting is called that has only its file or folder; links are called as they are named."""
-    path = Path(os.path.abspath(path))
-    return readable(path.name if path.is_dir() else path.stem)
-
-
-def day_in_name(name: str) -> datetime.date | None:
-    """The date that a recorder put into a file's name: ``GMT20240506-140012``, ``2024-05-06 14-00-12``."""
-    for match in _DAY_IN_NAME.finditer(name):
-        try:
-            return datetime.date(int(match[1]), int(match[3]), int(match[4]))
-        except ValueError:
-            continue
-    return None
-
-
-def meeting_id_of(name: str) -> str:
-    """Meeting id made of a file's or folder's name: lower case, joined by ``-``, NFC, at most 64 bytes."""
-    words = re.findall(r"[^\W_]+", unicodedata.normalize("NFC", name).lower())
-    return _shortened("-".join(words), MAX_ID_BYTES) or "meeting"
-
-
-def device_id_of(name: str) -> str:
-    """Device id made of a file's name: NFC, no slashes or control characters, at most 64 bytes."""
-    text = "".join(c if unicodedata.category(c)[0] != "C" and c != "/" else "-" for c in name)
-    return _shortened(unicodedata.normalize("NFC", text).strip(), MAX_ID_BYTES) or "device"
-
-
-def _shortened(text: str, size: int) -> str:
-    """The text cut to at most ``size`` bytes of UTF-8, between characters."""
-    cut = text.encode("utf-8")[:size].decode("utf-8", "ignore")
-    return unicodedata.normalize("NFC", cut).strip("- ") if cut != text else text
-
-
 __all__ = [
     "InputError",
     "InputSettings",
     "Problem",
     "Room",
     "Stream",
-    "meeting_id_of",
     "merged",
     "open_inputs",
 ]

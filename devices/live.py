@@ -23,7 +23,8 @@ import numpy as np
 from contracts.messages import AttendeeInfo, ChannelSpeaker, MeetingStarted
 from contracts.packet import Codec, Modality, valid_id
 
-from .inputs import Room, meeting_id_of
+from .input_names import meeting_id_of
+from .inputs import Room
 from .media import PictureInfo, SoundConverter, SoundSettings
 from .sound_blocks import coder_for
 from .streams import InputError, MediaPiece, Note, Problem, Stream, StreamMessage

@@ -22,6 +22,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 
 from contracts.base import Id, Name, Ns, PersonName, Somebody
 from contracts.messages import ChannelSpeaker, MicrophonePlace, Position, SeatPlace
+from contracts.refusals import refusal_line
 
 from .streams import InputError, Note
 
@@ -185,7 +186,4 @@ def read_room(folder: Path, note: Note) -> RoomFile:
     try:
         return RoomFile.model_validate(data)
     except ValidationError as error:
-        first = error.errors(include_url=False, include_context=False, include_input=False)[0]
-        where = ".".join(str(part) for part in first["loc"])
-        what = first["msg"].removeprefix("Value error, ")
-        raise InputError(path, f"{where}: {what[:1].lower()}{what[1:]}") from error
+        raise InputError(path, refusal_line(error)) from error

@@ -15,6 +15,8 @@ from urllib.parse import quote, unquote
 
 from pydantic import ValidationError
 
+from contracts.refusals import refusal_line
+
 from .room import RoomCalibration
 from .streams import InputError, Problem
 
@@ -112,9 +114,7 @@ def _read(path: Path) -> RoomCalibration:
     try:
         one = RoomCalibration.model_validate(data)
     except ValidationError as error:
-        first = error.errors(include_url=False, include_context=False, include_input=False)[0]
-        where = ".".join(str(part) for part in first["loc"])
-        raise InputError(path, f"{where}: {first['msg'][:1].lower()}{first['msg'][1:]}") from error
+        raise InputError(path, refusal_line(error)) from error
     if abs(one.offset_ns) >= _MOST_OFFSET_NS:
         raise InputError(path, f"no clock is off by {one.offset_ns} ns")
     if unquote(path.stem) != one.device:

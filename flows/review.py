@@ -15,6 +15,7 @@ from contracts.consumer import MinutesFold, read_event, read_state
 from contracts.messages import Correction, MeetingPurged, NameCorrected
 from contracts.minutes import Item, MinutesPurged, ReviewRequest, Section
 from contracts.packet import MAGIC
+from contracts.refusals import refusal_line
 from contracts.timeline import TIMELINE_RECORD
 from contracts.topics import MINUTES, REVIEW, STATE, TIMELINE
 from operators.align.grid import AlignSettings, Ended, Heard, Unheard
@@ -138,7 +139,7 @@ def correction(
             clear=wanted.clear,
         )  # fmt: skip
     except ValidationError as error:
-        raise ReviewProblem(_said(error)) from error
+        raise ReviewProblem(refusal_line(error)) from error
 
 
 def addition(
@@ -157,7 +158,7 @@ def addition(
             utterances=tuple(utterances),
         )  # fmt: skip
     except ValidationError as error:
-        raise ReviewProblem(_said(error)) from error
+        raise ReviewProblem(refusal_line(error)) from error
 
 
 def renaming(meeting_id: str, name: str, heard: Iterable[str], by: str) -> NameCorrected:
@@ -169,7 +170,7 @@ def renaming(meeting_id: str, name: str, heard: Iterable[str], by: str) -> NameC
     try:
         return NameCorrected(meeting_id=meeting_id, name=name, heard=tuple(heard), by=by)
     except ValidationError as error:
-        raise ReviewProblem(_said(error)) from error
+        raise ReviewProblem(refusal_line(error)) from error
 
 
 def purging(meeting_id: str) -> MeetingPurged:
@@ -177,14 +178,7 @@ def purging(meeting_id: str) -> MeetingPurged:
     try:
         return MeetingPurged(meeting_id=meeting_id)
     except ValidationError as error:
-        raise ReviewProblem(_said(error)) from error
-
-
-def _said(error: ValidationError) -> str:
-    first = error.errors(include_url=False, include_context=False, include_input=False)[0]
-    place = ".".join(str(part) for part in first["loc"])
-    said = first["msg"].removeprefix("Value error, ")
-    return f"{place}: {said}" if place else said
+        raise ReviewProblem(refusal_line(error)) from error
 
 
 def spoken_at(link: BrokerLink, meeting_id: str, at_s: float, *, wait_s: float) -> list[Spoken]:

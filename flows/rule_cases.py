@@ -21,6 +21,7 @@ from contracts.minutes import (
     UtteranceShown,
     Verdict,
 )
+from contracts.refusals import refusal_line
 from contracts.sal import Checker, Document, MeetingFacts, RuleSet, settle
 from contracts.sal.kinds import ITEM_LISTS
 
@@ -149,9 +150,7 @@ def cases_of(text: str, name: str) -> tuple[Case, ...]:
         try:
             cases.append(Case.model_validate(entry))
         except ValidationError as error:
-            first = error.errors()[0]
-            where = ".".join(str(part) for part in first["loc"])
-            raise CaseError(f"{name}: case {number}: {where}: {first['msg']}") from error
+            raise CaseError(f"{name}: case {number}: {refusal_line(error)}") from error
     return tuple(cases)
 
 

@@ -10,6 +10,7 @@ import typer
 from pydantic import ValidationError
 
 from contracts.minutes import Item, MinutesDocument
+from contracts.refusals import refusal_line
 from contracts.sal import Checker, Document, RuleError, RuleSet, load_rules
 from contracts.sal.grammar import MAX_FILE_CHARS
 from contracts.sal.kinds import ITEM_LISTS
@@ -116,9 +117,7 @@ def explain_file(
     try:
         document = MinutesDocument.model_validate_json(_text(minutes, 1 << 30))
     except ValidationError as error:
-        first = error.errors()[0]
-        where = ".".join(str(part) for part in first["loc"]) or "the whole"
-        raise RulesProblem(f"{minutes}: these are no minutes ({where}: {first['msg']})") from error
+        raise RulesProblem(f"{minutes}: these are no minutes ({refusal_line(error)})") from error
     topics = None if key_topics is None else tuple(t.strip() for t in key_topics.split(",") if t.strip())
     try:
         day = None if date is None else datetime.date.fromisoformat(date)

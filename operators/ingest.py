@@ -25,6 +25,7 @@ from contracts.messages import (
     TranscriptMessage,
 )
 from contracts.packet import MAX_PAYLOAD_BYTES, Modality, Packet, PacketError, decode, encode, stream_name
+from contracts.refusals import refusal_line
 from contracts.topics import AUDIO, CONTROL, DEADLETTER, OCR, TRANSCRIPT, VIDEO, TopicNames
 from operators.broker.sink import Outgoing
 from operators.broker.source import CaughtUp, Received
@@ -311,7 +312,7 @@ class Ingest:
         except Misplaced as error:
             return [dead_letter(received, "topic", str(error), error.meeting_id)]
         except ValidationError as error:
-            return [dead_letter(received, "schema", first_problem(error))]
+            return [dead_letter(received, "schema", refusal_line(error))]
         except RecursionError:
             return [dead_letter(received, "schema", "nested too deeply")]
         if body is None:
@@ -404,16 +405,9 @@ def modality_of(body: DeviceBody) -> Modality:
     return Modality.OCR if isinstance(body, OcrMessage) else Modality.TRANSCRIPT
 
 
-def first_problem(error: ValidationError) -> str:
-    """The first thing wrong with a message, as place and words."""
-    first = error.errors(include_url=False, include_context=False, include_input=False)[0]
-    place = ".".join(str(part) for part in first["loc"])
-    return f"{place}: {first['msg']}" if place else first["msg"]
-
-
 def in_words(error: Exception) -> str:
     """What is wrong, in one line without the words of a library."""
-    said = first_problem(error) if isinstance(error, ValidationError) else str(error)
+    said = refusal_line(error) if isinstance(error, ValidationError) else str(error)
     return " ".join(said.split())[:1000]
 
 

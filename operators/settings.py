@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BeforeValidator, Field, ValidationError, WithJsonSchema
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
+from contracts.refusals import first_refusal
 from contracts.topics import DEFAULT_SHARDS, TopicNames
 from operators.broker.kafka_link import BrokerLink
 
@@ -154,8 +155,7 @@ def load_settings(**given: Any) -> Settings:
     except ValidationError as error:
         first = error.errors(include_url=False, include_context=False)[0]
         name = f"MINUTED_{str(first['loc'][0]).upper()}" if first["loc"] else "a setting"
-        said = first["msg"].removeprefix("Value error, ")
-        raise SettingsProblem(f"{name} is {first['input']!r}: {said[:1].lower()}{said[1:]}") from error
+        raise SettingsProblem(f"{name} is {first['input']!r}: {first_refusal(error)[1]}") from error
 
 
 _NOT_OURS = frozenset({"MINUTED_REQUIRE_KAFKA"})

@@ -30,6 +30,7 @@ from pydantic import (
 
 from contracts.base import Id, Name
 from contracts.messages import Position
+from contracts.refusals import refusal_line
 from devices.rooms.intonation import Intonation
 
 Form = Literal["seats", "pair", "mix"]
@@ -416,14 +417,7 @@ def read_script(path: Path) -> Script:
     try:
         return Script.model_validate({"meeting_id": path.stem} | data)
     except ValidationError as error:
-        raise ScriptError(f"{path}: {_first(error)}") from error
-
-
-def _first(error: ValidationError) -> str:
-    first = error.errors(include_url=False, include_context=False, include_input=False)[0]
-    where = ".".join(str(part) for part in first["loc"])
-    what = first["msg"].removeprefix("Value error, ")
-    return f"{where}: {what}" if where else what
+        raise ScriptError(f"{path}: {refusal_line(error)}") from error
 
 
 def _repeated(what: str, names: Iterable[str]) -> Iterator[str]:

@@ -11,6 +11,7 @@ from pydantic import ValidationError
 
 from contracts.messages import MeetingPurged
 from contracts.packet import MAGIC, Packet, PacketError, decode
+from contracts.refusals import refusal_line
 from contracts.timeline import (
     TIMELINE_RECORD,
     AnyRecord,
@@ -37,7 +38,7 @@ from operators.align.grid import (
 from operators.align.senses import with_senses, with_tone
 from operators.broker.sink import Outgoing
 from operators.broker.source import CaughtUp, Received
-from operators.ingest import dead_letter, first_problem
+from operators.ingest import dead_letter
 from operators.shard import by_shard
 from operators.store import StepStore, Stores
 
@@ -154,7 +155,7 @@ class Align:
             try:
                 record = TIMELINE_RECORD.validate_json(received.value)
             except ValidationError as error:
-                out.append(dead_letter(received, "schema", first_problem(error)))
+                out.append(dead_letter(received, "schema", refusal_line(error)))
                 continue
             if not isinstance(record, Fence):
                 out += self._traced(record.meeting_id, received.traceparent)

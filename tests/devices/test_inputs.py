@@ -15,7 +15,8 @@ import soundfile
 
 from contracts.messages import Calibration, EndOfStream, MeetingStarted, SpeakerTurns, TranscriptMessage
 from contracts.packet import Codec, Modality, Packet, valid_id
-from devices.inputs import InputSettings, Room, day_in_name, device_id_of, meeting_id_of, open_inputs
+from devices.input_names import day_in_name, device_id_of, meeting_id_of
+from devices.inputs import InputSettings, Room, open_inputs
 from devices.media import SoundSettings
 from devices.streams import InputError, MediaPiece, Note, Stream, TextPiece, due_ns, merged, read_ahead
 from devices.transcripts import TranscriptSource
@@ -153,6 +154,16 @@ def test_slides_may_lie_beside_the_sound(tmp_path: Path) -> None:
     assert started(room).slide_devices == ("slides",)
 
 
+def test_a_file_that_two_devices_claim_is_read_once_and_told(tmp_path: Path) -> None:
+    wav(tmp_path / "a.wav")
+    text(tmp_path / "room.json", '{"devices": {"one": {"file": "a.wav"}, "two": {"file": "a.wav"}}}')
+    room = open_inputs([tmp_path])
+    assert [stream.name for stream in room.streams] == ["two/audio"]
+    assert [p.in_minutes for p in room.problems] == [
+        "room.json: a.wav is named by two devices, one and two; it is read as two"
+    ]
+
+
 def test_devices_of_the_same_name_are_told_apart(tmp_path: Path) -> None:
     for name in ("a", "b"):
         (tmp_path / name).mkdir()
@@ -215,6 +226,12 @@ def test_files_may_have_any_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         (["t.rttm"], "t.rttm: speaker turns need the sound they belong to beside them"),
         (["room", "a.wav"], "room: a room folder goes alone, not with other inputs"),
         (["broken"], "broken/room.json: no JSON: it cannot be understood from line 1, column 1 on"),
+        (["never"], "never/room.json: start of the meeting: must be a time between 1900 and 2100"),
+        (
+            ["all"],
+            "all/room.json: meeting_id: '*' stands for all meetings; only calibrations, clocks and rules may",
+        ),
+        (["outside"], "outside/room.json: ../a.wav lies outside of this folder; left out"),
         (["gone"], "gone/gone.wav: file not found, though room.json names it"),
     ],
 )
@@ -222,13 +239,17 @@ def test_wrong_inputs_are_said_in_one_line(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, names: list[str], what: str
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    for folder in ("empty", "room", "broken", "gone"):
+    for folder in ("empty", "room", "broken", "gone", "never", "all", "outside"):
         Path(folder).mkdir()
     wav(Path("a.wav"))
     wav(Path("room/a.wav"))
     text(Path("notes.docx"), "words")
     text(Path("t.rttm"), "SPEAKER a 1 0.5 0.25 <NA> <NA> ann <NA> <NA>\n")
     text(Path("broken/room.json"), "")
+    for folder, about in (("never", {"start_time": "9999-01-01T00:00:00Z"}), ("all", {"meeting_id": "*"})):
+        wav(Path(folder) / "a.wav")
+        text(Path(folder) / "room.json", json.dumps(about))
+    text(Path("outside/room.json"), '{"devices": {"x": {"file": "../a.wav"}}}')
     text(Path("gone/room.json"), '{"devices": {"x": {"file": "gone.wav"}}}')
     with pytest.raises(InputError) as failure:
         open_inputs([Path(name) for name in names])

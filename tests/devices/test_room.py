@@ -93,7 +93,7 @@ def test_a_mistyped_field_is_told(tmp_path: Path) -> None:
         (b"\xff\xfe\xfd", "room.json: no JSON: it is not UTF-8 text"),
         (b"[" * 100_000, "room.json: no room: its JSON is nested too deeply"),
         ([], "room.json: no room: must be a JSON object"),
-        ({"attendees": [{"role": "x"}]}, "room.json: attendees.0.name: field required"),
+        ({"attendees": [{"role": "x"}]}, "room.json: attendees.0.name: is missing"),
         ({"date": "10th of March"}, "room.json: date: "),
         ({"devices": {"a\u0000b": {}}}, "room.json: devices.a\u0000b.[key]: "),
         ({"meeting_id": "é" * 40}, "room.json: meeting_id: must be NFC text of 1 to 64 bytes"),
