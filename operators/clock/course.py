@@ -65,8 +65,8 @@ class _Suspicion:
     hull: LowerHull = field(default_factory=LowerHull)
     uncounted: bool = False
     """The stamps' own count says nothing of the size of the jump."""
-    thawed: bool = False
-    """The clock stood still before: the axis is surely off by something."""
+    guessed: bool = False
+    """A count that is not sharp was followed up to it: the axis is surely off by something."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +146,7 @@ class StreamCourse:
         if anew:
             # Nothing says how long the publisher was away; what arrives will show whether its clock was set.
             self.repeats, self.frozen = 0, False
-            self._suspect(raw_ns, x, 0, arrival_ns, uncounted=True, thawed=False)
+            self._suspect(raw_ns, x, 0, arrival_ns, uncounted=True, guessed=False)
         elif still or step_ns <= 0 or (self.sound and leaves_ns < -_SOUND_LIMIT_NS and self.back > 0):
             # Time that stands still or runs back needs no second witness. Sound that goes on by too little for the
             # first time has stopped or was set back: the next block will tell.
@@ -156,6 +156,8 @@ class StreamCourse:
             x -= leaves_ns
             self.last_leaves_ns = 0
             self.suspicion = None
+            if not (still or wild or self.sound or self.steady):
+                self._suspect(raw_ns, x, 0, arrival_ns, uncounted=True, guessed=True)
             if raw_ns == self.last_raw_ns:
                 self.repeats += 1
             else:
@@ -168,7 +170,7 @@ class StreamCourse:
             counted = self.sound or bool(self.periods)
             left_ns = leaves_ns if self.sound else abs(leaves_ns)
             if (counted and left_ns > self._limit()) or thawed:
-                self._suspect(raw_ns, x, leaves_ns, arrival_ns, uncounted=thawed, thawed=thawed)
+                self._suspect(raw_ns, x, leaves_ns, arrival_ns, uncounted=thawed, guessed=thawed)
             if not self.sound:
                 self.periods.append(step_ns / count)
         self._went_on(sequence, raw_ns, x, lasts_ns)
@@ -244,10 +246,12 @@ class StreamCourse:
         return 2 * _MS if self.steady else _UNSTEADY_LIMIT_NS // 3
 
     def _suspect(
-        self, raw_ns: int, x: int, leaves_ns: int, arrival_ns: int, *, uncounted: bool, thawed: bool
+        self, raw_ns: int, x: int, leaves_ns: int, arrival_ns: int, *, uncounted: bool, guessed: bool
     ) -> None:
         if self.suspicion is None:
-            self.suspicion = _Suspicion(raw_ns, x, leaves_ns, arrival_ns, uncounted=uncounted, thawed=thawed)
+            self.suspicion = _Suspicion(
+                raw_ns, x, leaves_ns, arrival_ns, uncounted=uncounted, guessed=guessed
+            )
         else:
             self.suspicion.jump_ns += leaves_ns
 
@@ -306,7 +310,7 @@ class StreamCourse:
         found: list[Jump] = []
         by_ns = 0
         enough = sum(slot.packets for slot in self.lately()) >= _DECIDE_AT_LEAST
-        least_ns = (_MS if suspicion.thawed else _LEVEL_NS) if enough else _FEW_LEVEL_NS
+        least_ns = (_MS if suspicion.guessed else _LEVEL_NS) if enough else _FEW_LEVEL_NS
         if before is not None and self.envelope.in_real_time() and abs(after - before) > least_ns:
             moved_ns = round(before - after)
             agrees = self._count_agrees(suspicion, moved_ns)
