@@ -69,6 +69,8 @@ class MeetingView:
     meeting_id: str
     title: str = ""
     zero_ns: int | None = None
+    begun: bool = False
+    """The room has said when the meeting began."""
     newest_ns: int | None = None
     lines: deque[Line] = field(default_factory=lambda: deque(maxlen=KEPT_LINES))
     speaking: dict[str, Speaking] = field(default_factory=dict)
@@ -278,7 +280,9 @@ def _control(view: MeetingView, control: Message) -> list[str]:
         view.names |= {a.speaker: plain(a.name) for a in control.attendees if a.speaker}
     if isinstance(control, MeetingStarted):
         view.title = plain(control.title or "")
-        view.zero_ns = control.start_ns if control.start_ns is not None else view.zero_ns
+        if control.start_ns is not None and not view.begun:
+            # As in the minutes: a publisher that starts again announces the meeting again, and its zero stays.
+            view.zero_ns, view.begun = control.start_ns, not control.implicit
         people = ", ".join(plain(a.name) for a in control.attendees)
         return [f"Meeting {view.title or plain(view.meeting_id)}{' with ' + people if people else ''}"]
     if isinstance(control, AgendaChanged | AttendeesChanged):

@@ -205,6 +205,15 @@ def test_times_are_those_of_the_corrected_clock() -> None:
     assert view.meeting.elapsed_s == 30
 
 
+def test_times_count_from_the_first_start_that_was_told() -> None:
+    view = LiveView("m")
+    again = MeetingStarted(meeting_id="m", start_ns=ZERO + 60 * SECOND, title="Spring sale")
+    messages = [started(), clock(), log(ControlRecord(meeting_id="m", control=again, source="x"))]
+    for message in messages:
+        view.feed(*message)
+    assert view.feed(*utterance("u", 65, "Back again.")) == ["[01:05] Anna Berg: Back again."]
+
+
 def test_gaps_and_notices_are_told() -> None:
     gap = GapRecord(meeting_id="m", stream="mic/audio", device="mic", clock=0, raw_start_ns=ZERO + OFFSET,
                     raw_end_ns=ZERO, what="silent_device")  # fmt: skip
