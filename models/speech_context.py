@@ -24,7 +24,7 @@ LEAST_S: Final = 3.0
 MOST_S: Final = 6.0
 """No more than this, even where the piece is short."""
 
-LONGEST_PIECE_S: Final = 8.0
+LONGEST_PIECE_S: Final = 5.0
 """A longer piece has context enough of its own, and more sound would make its pass slower."""
 
 SHORTEST_PIECE_S: Final = 1.0
