@@ -31,6 +31,8 @@ class _Followed:
     """Where on ``x`` the last pictures lie, by the stamp with which they were handed on."""
     since_x: int | None = None
     """Where the last step lies: what is before it is not placed anew."""
+    stood_x: int | None = None
+    """Where the last stop of the clock began."""
 
 
 class Following:
@@ -78,6 +80,7 @@ class Following:
             self._estimator.heard(body.device_id, told_ns, samples, body.rate_hz)
         if tracked.rewritten_ns:
             body = replace(body, timestamp_ns=body.timestamp_ns - tracked.rewritten_ns)
+            records += self._stands_still(followed, tracked, body.timestamp_ns)
         if (
             body.modality is Modality.VIDEO
             and tracked.stream is body.modality
@@ -97,6 +100,19 @@ class Following:
         x_ns = None if followed is None else followed.pictures.get(raw_ns)
         if x_ns is not None:
             self._estimator.seen(device, x_ns, brightness)
+
+    def _stands_still(self, followed: _Followed, tracked: Tracked, raw_ns: int) -> list[ClockRecord]:
+        """Once for each stop: from here on the device is placed by counting, and known no better than that."""
+        stop = tracked.freezes[-1] if tracked.freezes else None
+        if stop is None or stop.end_x is not None or stop.begin_x == followed.stood_x:
+            return []
+        followed.stood_x = stop.begin_x
+        before = in_force(followed.records, raw_ns) or followed.told
+        unsure_ns = before.uncertainty_ns + round(stop.extra_ms * _NS_PER_MS)
+        record = before.model_copy(
+            update={"from_raw_ns": raw_ns, "uncertainty_ns": unsure_ns, "method": "online"}
+        )
+        return self._written(followed, [record])
 
     def _jumped(self, followed: _Followed, jump: Jump) -> list[ClockRecord]:
         """A first record for what follows a jump, until it is estimated better."""
