@@ -45,6 +45,7 @@ _ARRIVAL_JUMP_NS: Final = 500_000_000
 _FOLLOW: Final = 0.05
 """Share of a smaller difference that each buffer moves the stamps by: the driver's jitter is not the device's."""
 _QUEUE: Final = 200
+_NOT_YET_S: Final = 0.005
 _ALSA_CONFIG: Final = Path("/usr/share/alsa/alsa.conf")
 
 
@@ -102,7 +103,8 @@ def capture(device: LiveDevice) -> Iterator[DriverBuffer]:
         # The library inside the wheel looks for its configuration where it was built.
         os.environ["ALSA_CONFIG_PATH"] = str(_ALSA_CONFIG)
     try:
-        container = av.open(device.address, format=device.driver, options=_OPTIONS.get(device.driver, {}))
+        with _quiet(device.driver == "alsa"):
+            container = av.open(device.address, format=device.driver, options=_OPTIONS.get(device.driver, {}))
     except (av.FFmpegError, ValueError, OSError) as error:
         raise InputError(
             device.address, f"this {device.kind} cannot be opened by {device.driver}: {_reason(error)}"
@@ -112,10 +114,44 @@ def capture(device: LiveDevice) -> Iterator[DriverBuffer]:
         streams = [s for s in container.streams if s.type == kind]
         if not streams:
             raise InputError(device.address, f"{device.driver} gives no {kind}")
-        for frame in container.decode(streams[0]):
-            if isinstance(frame, av.AudioFrame | av.VideoFrame):
+        try:
+            for frame in _frames(container, streams[0]):
                 at = None if frame.pts is None or frame.time_base is None else frame.pts * frame.time_base
                 yield DriverBuffer(frame, None if at is None else round(at * 10**9))
+        except (av.FFmpegError, OSError) as error:
+            # Somebody has pulled its plug: the other devices go on.
+            raise InputError(
+                device.address, f"this {device.kind} gives nothing any more: {_reason(error)}"
+            ) from error
+
+
+def _frames(
+    container: av.container.InputContainer, stream: av.stream.Stream
+) -> Iterator[av.AudioFrame | av.VideoFrame]:
+    while True:
+        try:
+            for frame in container.decode(stream):
+                if isinstance(frame, av.AudioFrame | av.VideoFrame):
+                    yield frame
+            return
+        except av.BlockingIOError:
+            time.sleep(_NOT_YET_S)  # a driver that has nothing yet and does not wait
+
+
+@contextlib.contextmanager
+def _quiet(wanted: bool) -> Iterator[None]:
+    """ALSA writes its own lines about a device that is not there; ours says so."""
+    if not wanted:
+        yield
+        return
+    kept, nowhere = os.dup(2), os.open(os.devnull, os.O_WRONLY)
+    try:
+        os.dup2(nowhere, 2)
+        yield
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)
+        os.close(nowhere)
 
 
 def _reason(error: Exception) -> str:

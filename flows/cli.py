@@ -169,7 +169,9 @@ def publish(
         list[str] | None,
         typer.Option(metavar="[NAME=]DISPLAY", help="a screen here (X11), e.g. :0, as slides"),
     ] = None,
-    duration: Annotated[float | None, typer.Option(metavar="SECONDS", help="stop after so long")] = None,
+    duration: Annotated[
+        float | None, typer.Option(metavar="SECONDS", min=0.1, max=604_800, help="stop after so long")
+    ] = None,
     calibration: Annotated[
         Path | None,
         typer.Option(metavar="FOLDER", help="stored calibrations; default: that of the room's folder"),
@@ -216,19 +218,32 @@ def publish(
         )
     stop = threading.Event()
     _end_at(stop, duration)
+    told = 0
+
+    def tell_problems() -> None:
+        nonlocal told
+        for problem in room.problems[told:]:
+            print(f"minuted: {problem}", file=sys.stderr)
+        told = len(room.problems)
+
+    def progress(done_ns: int, total_ns: int | None) -> None:
+        tell_problems()  # at once: a microphone that has failed can be mended while the meeting goes on
+        tell(done_ns, total_ns)
+
     with _progress("publishing") as tell:
         report = Publisher(
             settings.bootstrap_servers, settings.link().names, unreachable_after_s=PATIENCE_S, stamp=stamp
         ).publish(
-            room, speed=_speed(speed), keep_open=keep_open, stop=stop, progress=tell, states=states,
+            room, speed=_speed(speed), keep_open=keep_open, stop=stop, progress=progress, states=states,
             only=frozenset({Modality.TRANSCRIPT}) if transcript_only else None,
         )  # fmt: skip
-    for problem in room.problems:
-        print(f"minuted: {problem}", file=sys.stderr)
+    tell_problems()
     for line in doubts(room, datetime.datetime.now(datetime.UTC).date()):
         print(f"minuted: {line}", file=sys.stderr)
-    told = {"meeting": report.meeting_id, "sent": dict(report.sent), "failed": report.failed}
-    print(json.dumps(told | {"max_lateness_ms": round(report.max_lateness_ns / 1e6, 1)}))
+    summary = {"meeting": report.meeting_id, "sent": dict(report.sent), "failed": report.failed}
+    print(json.dumps(summary | {"max_lateness_ms": round(report.max_lateness_ns / 1e6, 1)}))
+    if room.problems and all(count < 2 for name, count in report.sent.items() if name != "control"):
+        raise UserProblem("nothing could be read, so that nothing but the end of each stream was published")
     if report.failed:
         raise UserProblem(f"{report.failed} messages were not delivered: {', '.join(report.errors)}")
 

@@ -11,7 +11,7 @@ import pytest
 
 from contracts.messages import EndOfStream, MeetingStarted
 from contracts.packet import Modality, Packet
-from devices.live import DriverBuffer, LiveDevice, LivePictures, LiveSound, as_they_come, open_live
+from devices.live import DriverBuffer, LiveDevice, LivePictures, LiveSound, as_they_come, capture, open_live
 from devices.streams import InputError, MediaPiece
 
 ZERO_NS = 1_800_000_000_000_000_000
@@ -128,6 +128,33 @@ def test_streams_of_a_machine_do_not_wait_for_each_other_and_stop_when_asked() -
         if seen[Modality.VIDEO] == 4:
             stop.set()
     assert seen[Modality.AUDIO] > 20
+
+
+def test_a_device_that_is_unplugged_is_told_and_the_others_go_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    frame = av.VideoFrame.from_ndarray(np.zeros((90, 160, 3), np.uint8), format="rgb24")
+    steps: list[object] = [frame, av.BlockingIOError(11, "not yet"), frame, av.OSError(19, "No such device")]
+
+    class Driver:
+        streams = (type("Stream", (), {"type": "video"})(),)
+
+        def __enter__(self) -> "Driver":
+            return self
+
+        def __exit__(self, *_: object) -> None: ...
+
+        def decode(self, _: object) -> Iterator[object]:
+            while steps:
+                if isinstance(step := steps.pop(0), Exception):
+                    raise step
+                yield step
+
+    monkeypatch.setattr(av, "open", lambda *_, **__: Driver())
+    taken = capture(LiveDevice.parse("camera", "/dev/video0"))
+    assert [next(taken).frame, next(taken).frame] == [frame, frame]
+    with pytest.raises(
+        InputError, match=r"^/dev/video0: this camera gives nothing any more: No such device$"
+    ):
+        next(taken)
 
 
 @pytest.mark.parametrize(("kind", "address"), [("camera", "/dev/video97"), ("microphone", "hw:97,0")])
