@@ -144,6 +144,39 @@ def test_a_wrong_clock_is_named_corrected_and_its_bound_holds(
         assert ClockRecord.model_validate_json(record.to_bytes()) == record
 
 
+def test_a_short_stop_has_its_bound_at_once() -> None:
+    """It begins and ends between two estimates."""
+    stops = DevicePlan(
+        "camera", ClockFault(frozen_at_s=31.0, frozen_for_s=6.0), CAMERA.delivery, rate_hz=10.0
+    )
+    room = Followed({"mic-1": SOUND, "mic-2": SOUND, "stops": stops}, 45)
+    assert all(abs(error) <= bound for at, error, bound in room.errors_ms("stops") if not 31.0 <= at < 31.5)
+
+
+def test_a_broker_set_while_a_clock_stands_still_is_not_its_doing() -> None:
+    stops = DevicePlan(
+        "camera", ClockFault(frozen_at_s=31.0, frozen_for_s=12.0), CAMERA.delivery, rate_hz=25.0
+    )
+    broker = BrokerClock(START, step_at_s=35.0, step_ns=170 * MS)
+    room = Followed({"mic-1": SOUND, "mic-2": SOUND, "mic-3": SOUND, "stops": stops}, 60, broker=broker)
+    assert max(abs(error) for at, error, _ in room.errors_ms("stops") if at > 46.0) < 8.0
+
+
+@pytest.mark.parametrize("by_ms", [-160, 100, 140])
+def test_pictures_that_would_come_before_they_were_taken_or_far_too_late_are_not_believed(by_ms: int) -> None:
+    plan = DevicePlan("camera", ClockFault(offset_ns=by_ms * MS), CAMERA.delivery, rate_hz=10.0)
+    room = Followed({"mic-1": SOUND, "mic-2": SOUND, "mic-3": SOUND, "wrong": plan}, 60)
+    assert len(room.notices) == 1 and "clock of wrong is" in room.notices[0]
+    assert all(abs(error) <= bound for _, error, bound in room.errors_ms("wrong"))
+
+
+def test_a_way_that_is_longer_than_most_is_doubted_and_nobody_accused() -> None:
+    slow = DevicePlan("camera", delivery=DeliveryFault(floor_ns=100 * MS), rate_hz=10.0)
+    room = Followed({"mic-1": SOUND, "mic-2": SOUND, "mic-3": SOUND, "slow": slow}, 60)
+    assert room.notices == []
+    assert room.errors_ms("slow")[-1][2] > 40.0
+
+
 def test_a_camera_that_slows_down_while_the_broker_is_set_is_not_blamed() -> None:
     slows = DevicePlan("camera", delivery=CAMERA.delivery, rate_hz=25.0, drops_at_s=29.5)
     broker = BrokerClock(START, step_at_s=30.5, step_ns=-345 * MS)

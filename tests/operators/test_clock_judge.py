@@ -7,7 +7,7 @@ from contracts.packet import Modality
 from operators.clock.course import StreamCourse
 from operators.clock.equations import Layout
 from operators.clock.judge import Judge
-from operators.clock.solve import Solution
+from operators.clock.solve import Rows, Solution
 from operators.clock.tracked import KNOT_NS, Claim, EstimateSettings, Tracked
 
 S = 1_000_000_000
@@ -30,3 +30,33 @@ def test_a_skew_that_no_oscillator_has_accuses_nobody(ppm: float, accused: bool)
     tracked, layout, solution = solved(0.0, ppm * (KNOTS - 1) * KNOT_NS / S * 1e-3)
     verdict = Judge(EstimateSettings(), 0).verdict(tracked, layout, solution)
     assert verdict == ("wrong" if accused else "doubtful")
+
+
+def test_a_small_contradiction_accuses_only_when_it_lasts() -> None:
+    tracked, layout, solution = solved(8.0, 0.0)
+    tracked.course.envelope.push(0, 0, 0)
+    judge = Judge(EstimateSettings(), 0)
+    assert judge.named([tracked], layout, solution) == []
+    (found,) = judge.named([tracked], layout, solution)
+    assert (found.what, tracked.named) == ("offset", True)
+
+
+def test_a_contradiction_that_is_gone_the_next_time_is_forgotten() -> None:
+    tracked, layout, solution = solved(8.0, 0.0)
+    tracked.course.envelope.push(0, 0, 0)
+    judge = Judge(EstimateSettings(), 0)
+    for _ in range(3):
+        tracked.believed = False
+        assert judge.named([tracked], layout, solution) == []
+        tracked.believed = True
+        assert judge.named([tracked], layout, solution) == []
+
+
+@pytest.mark.parametrize(
+    ("way_ms", "suspected"), [(-3.0, False), (-8.0, True), (2.0, False), (25.0, False), (30.0, True)]
+)
+def test_a_way_to_the_broker_that_cannot_be_puts_its_clock_in_doubt(way_ms: float, suspected: bool) -> None:
+    tracked, layout, solution = solved(0.0, 0.0, way_ms=way_ms)
+    tracked.believed = True
+    found = Judge(EstimateSettings(), 0).suspects([tracked], layout, Rows(), solution)
+    assert found == ([tracked] if suspected else [])

@@ -91,6 +91,23 @@ def test_outliers_lose_their_say_and_envelopes_lie_below() -> None:
     assert 1.9 < found.x[1] < 2.3
 
 
+def test_a_few_sharp_and_wrong_rows_are_outvoted() -> None:
+    rows = Rows()
+    for value in (0.1, -0.2, 0.0, 0.2, -0.1):
+        rows.add([(0, 1.0)], value, 0.6)
+    for _ in range(2):
+        rows.add([(0, 1.0)], 5.0, 0.12, Loss.ROBUST)
+    assert abs(solve(1, rows).x[0]) < 0.3
+
+
+@pytest.mark.parametrize(("said", "found"), [(-3.0, 0.0), (2.0, 2.0)])
+def test_a_least_value_holds_from_below_alone(said: float, found: float) -> None:
+    rows = Rows()
+    rows.add([(0, 1.0)], said, 4.0)
+    rows.add([(0, 1.0)], 0.0, 0.1, Loss.LEAST)
+    assert solve(1, rows).x[0] == pytest.approx(found, abs=0.01)
+
+
 # Course: steps, and what only looks like one
 
 
@@ -168,6 +185,36 @@ def test_a_clock_that_stands_still_is_counted_on(kind: DeviceKind) -> None:
     jumps, left_ms = jumps_of(kind, ClockFault(frozen_at_s=15.0, frozen_for_s=10.0))
     assert jumps[0].frozen or jumps[1].frozen
     assert abs(left_ms) < (1.0 if kind == "sound" else 8.0)
+
+
+@pytest.mark.parametrize("within_block_ms", [1, 3, 5, 8, 11, 14, 17])
+def test_a_stop_in_the_middle_of_a_block_is_no_step(within_block_ms: int) -> None:
+    plan = DevicePlan("sound", rate_hz=50.0)
+    first = int(capture_times_ns(plan, START, START + S, 5)[0]) - START
+    stops_s = 15.0 + (first + within_block_ms * MS) / 1e9
+    jumps, left_ms = jumps_of("sound", ClockFault(frozen_at_s=stops_s, frozen_for_s=10.0), plan=plan)
+    assert all(jump.frozen for jump in jumps) and abs(left_ms) < 1.0
+
+
+def test_a_clock_set_back_by_less_than_a_block_is_told() -> None:
+    jumps, left_ms = jumps_of("sound", ClockFault(step_at_s=20.0, step_ns=-17 * MS))
+    assert [round(j.by_ns / MS) for j in jumps] == [-17] and not jumps[0].frozen and abs(left_ms) < 1.0
+
+
+@pytest.mark.parametrize("seed", range(5, 9))
+def test_a_new_route_before_a_stop_does_not_count_as_its_length(seed: int) -> None:
+    route = DeliveryFault(floor_ns=40 * MS, loss=0.02, route_at_s=12.0, route_ns=30 * MS)
+    stops = ClockFault(frozen_at_s=20.0, frozen_for_s=9.0)
+    assert abs(jumps_of("camera", stops, route, seed=seed)[1]) < 4.0
+
+
+@pytest.mark.parametrize("seed", range(5, 9))
+def test_pictures_at_no_constant_rate_are_placed_by_arrival_while_their_clock_stands(seed: int) -> None:
+    plan = DevicePlan("camera", rate_hz=25.0, variable_rate=True)
+    assert (
+        abs(jumps_of("camera", ClockFault(frozen_at_s=18.0, frozen_for_s=30.0), plan=plan, seed=seed)[1])
+        < 120.0
+    )
 
 
 def test_a_recording_sent_ten_times_too_fast_has_no_steps() -> None:
