@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
+from math import log
 
 from operators.language.dates import DuePhrase
 from operators.language.text import STOP, Clause, Token, clause_of, clauses_of, expand, stems
@@ -192,8 +193,10 @@ def summary(state: State, context: MeetingContext, items: Sequence[DraftItem]) -
     Decisions first, then who does what, then for each key topic (or item of the agenda) that was
     discussed and is not yet mentioned the best sentence said about it, then what else weighs most.
     What was taken back is left out, and so is what an item was made of. Empty only when nothing was
-    said (or all of it was taken back).
+    said (or all of it was taken back). Where a model read along, only items more likely than not are
+    told, and what was said has who said it before it.
     """
+    by_model = state.memory is not None
     out: list[SummarySentence] = []
     used: set[str] = set()
     room = MAX_SUMMARY_WORDS
@@ -207,16 +210,21 @@ def summary(state: State, context: MeetingContext, items: Sequence[DraftItem]) -
             out.append(SummarySentence(text, evidence))
             room -= length
 
+    def sentence_of(telling: Telling) -> str:
+        text = clean(telling.text, 26)
+        return _attributed(text, telling.speaker, context) if by_model else text
+
     undone = {p.quote.utterance_id for d in state.drafts if d.withdrawn for p in d.evidence if p.weight >= 2}
     said = [t for t in (*state.told, *state.block) if t.quote.utterance_id not in undone]
-    settled = [i for i in items if i.kind == "decision" and not i.withdrawn]
+    likely = [i for i in items if not i.withdrawn and (not by_model or i.confidence >= _LIKELY)]
+    settled = [i for i in likely if i.kind == "decision"]
     topics = [stems(t.lower()) for t in (context.key_topics or context.agenda)]
     for item in sorted(settled, key=lambda i: -i.confidence)[:5]:
         add(item.text.rstrip(".") + ".", item.evidence[:3])
-    tasks = [i for i in items if i.kind == "action_item" and not i.withdrawn]
+    tasks = [i for i in likely if i.kind == "action_item"]
     for item in sorted(tasks, key=lambda i: -i.confidence)[:MAX_SUMMARY_TASKS]:
         if room > MAX_SUMMARY_WORDS // 2:
-            add(_task_sentence(item), item.evidence)
+            add(_task_sentence(item, context if by_model else None), item.evidence)
     shown = {q.utterance_id for s in out for q in s.evidence}
     shown |= {i.evidence[0].utterance_id for i in items if i.kind in ("open_question", "answered_question")}
     told = len(out)
@@ -225,11 +233,11 @@ def summary(state: State, context: MeetingContext, items: Sequence[DraftItem]) -
             continue
         best = max(said, key=lambda t: (_about(topic, t), t.weight, -t.index), default=None)
         if best is not None and _about(topic, best) * 2 >= len(topic):
-            add(clean(best.text, 26), (best.quote,))
-    if state.memory is not None:
+            add(sentence_of(best), (best.quote,))
+    if by_model:
         most = max(_SHORT_SUMMARY, state.count // _TURNS_A_SENTENCE)
         for telling in _most_telling([t for t in said if t.quote.utterance_id not in shown], out, most):
-            add(clean(telling.text, 26), (telling.quote,))
+            add(sentence_of(telling), (telling.quote,))
     frequency: dict[str, int] = {}
     for telling in said:
         for stem_ in telling.stems:
@@ -239,11 +247,10 @@ def summary(state: State, context: MeetingContext, items: Sequence[DraftItem]) -
             break
         if telling.quote.utterance_id in shown or (out and len(telling.stems) < 3):
             continue
-        text = clean(telling.text, 26)
-        if not out or len(text.split()) > 4:
-            add(text, (telling.quote,))
+        if not out or len(clean(telling.text, 26).split()) > 4:
+            add(sentence_of(telling), (telling.quote,))
     if not out and said:
-        add(clean(said[0].text, 26), (said[0].quote,))
+        add(sentence_of(said[0]), (said[0].quote,))
     place = {t.quote.utterance_id: t.index for t in said}
     return tuple(sorted(out, key=lambda s: place.get(s.evidence[0].utterance_id, -1)) if not settled else out)
 
@@ -257,9 +264,16 @@ def _most_telling(said: Sequence[Telling], out: Sequence[SummarySentence], most:
     """What the model finds worth telling, the best first; words that were told already count less."""
     covered = set().union(*(stems(s.text.lower()) for s in out)) if out else set()
     left = [t for t in said if t.weight >= _WORTH and len(t.stems) >= 3]
+    count: dict[str, int] = {}
+    for telling in said:
+        for stem_ in telling.stems:
+            count[stem_] = count.get(stem_, 0) + 1
+    value = {t.index: t.weight * _common(t.stems, count) * _plainness(t.text) for t in left}
     chosen: list[Telling] = []
     while left and len(chosen) < most:
-        best = max(left, key=lambda t: (t.weight * len(t.stems - covered) / len(t.stems), -t.index))
+        best = max(
+            left, key=lambda t: (value[t.index] * (1 + len(t.stems - covered) / len(t.stems)), -t.index)
+        )
         left.remove(best)
         if len(best.stems - covered) >= 2:
             chosen.append(best)
@@ -271,10 +285,46 @@ _WORTH = 0.8
 """Weight, four times the probability, from which the model finds an utterance worth telling."""
 
 
-def _task_sentence(item: DraftItem) -> str:
+_LIKELY = 0.5
+"""Confidence from which the summary of a meeting that a model read tells an item; all others stand in their lists."""
+
+
+def _common(known: frozenset[str], count: dict[str, int]) -> float:
+    """How much the words are those of the meeting's matter."""
+    return sum(log(1 + count[s]) for s in known) / (len(known) + 3)
+
+
+_WRITTEN = words_in("the a of to and in for on with be is will that which as by it")
+_CHATTED = words_in("i you um uh yeah okay mm hmm i'm we're you're don't know like just well so my me")
+
+
+def _plainness(text: str) -> float:
+    """How much of what readers of a summary expect: whole phrases, little of what only talk has."""
+    words = re.findall(r"[\w']+", text.lower())
+    written, chatted = (sum(w in kind for w in words) / max(1, len(words)) for kind in (_WRITTEN, _CHATTED))
+    return (0.3 + written) * (1 - chatted)
+
+
+def _task_sentence(item: DraftItem, context: MeetingContext | None = None) -> str:
     """Who does what, and by when in the words that were said."""
     when = f" ({item.due_text})" if item.due_text and item.due_text not in item.text else ""
-    return f"{item.owner or 'To do'}: {_inside(item.text).rstrip('.')}{when}."
+    who = (_called(item.owner, context) if context is not None else None) or item.owner
+    return f"{who or 'To do'}: {_inside(item.text).rstrip('.')}{when}."
+
+
+def _attributed(text: str, speaker: str | None, context: MeetingContext) -> str:
+    """What somebody said, after who it was; as it is where the list of attendees does not tell."""
+    who = _called(speaker, context)
+    return f"{who}: {text}" if who and text else text
+
+
+def _called(who: str | None, context: MeetingContext) -> str | None:
+    """An attendee's name; where it is no more than a mark (*PM*), the role."""
+    attendee = next((a for a in context.attendees if who is not None and who in (a.speaker, a.name)), None)
+    if attendee is None:
+        return None
+    mark = len(attendee.name) <= 3 and attendee.name.isupper()
+    return f"The {attendee.role}" if mark and attendee.role else attendee.name
 
 
 def _about(topic: frozenset[str], telling: Telling) -> int:

@@ -324,7 +324,8 @@ def _telling(heard: Heard) -> Telling:
     )
     weight -= 0.5 * any(c.clause.question_mark for c in heard.clauses) + 0.3 * (heard.words > 45)
     text = heard.spoken.text[:600]
-    return Telling(Quote(heard.spoken.id, 0, len(text)), heard.index, text, round(weight, 3), known)
+    quote = Quote(heard.spoken.id, 0, len(text))
+    return Telling(quote, heard.index, text, round(weight, 3), known, heard.spoken.speaker)
 
 
 def _owner(claim: Claim, roster: Roster) -> tuple[str | None, bool]:

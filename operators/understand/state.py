@@ -166,6 +166,7 @@ class Telling:
     text: str
     weight: float
     stems: frozenset[str]
+    speaker: str | None = None
 
 
 @dataclass(frozen=True)
