@@ -20,7 +20,7 @@ from typing import Annotated, Any, Final, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
-from contracts.base import Id, Name, Ns, PersonName, Somebody
+from contracts.base import Id, LengthNs, Name, Ns, PersonName, Somebody
 from contracts.messages import ChannelSpeaker, MicrophonePlace, Position, SeatPlace
 from contracts.refusals import refusal_line
 
@@ -74,7 +74,7 @@ class RoomCalibration(_Part):
     offset_ns: Ns = 0
     skew_ppb: Annotated[float, Field(ge=-1e6, le=1e6)] = 0.0
     ref_ns: Ns = 0
-    uncertainty_ns: Annotated[int, Field(ge=0)] = 0
+    uncertainty_ns: LengthNs = 0
     method: Name = "stored"
     measured: datetime.date | None = None
 

@@ -96,7 +96,9 @@ def doubt_of(calibration: RoomCalibration, day: datetime.date | None) -> str | N
 
 
 def _file_name(device: str) -> str:
-    return quote(device, safe=" ()[]+,;=@")
+    name = quote(device, safe=" ()[]+,;=@")
+    # A file whose name begins with a dot is hidden, and looked at by nobody.
+    return "%2E" + name[1:] if name.startswith(".") else name
 
 
 def _read(path: Path) -> RoomCalibration:

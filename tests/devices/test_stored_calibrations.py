@@ -32,6 +32,12 @@ def test_what_is_written_is_read_again_and_replaced(tmp_path: Path) -> None:
     assert [p.name for p in path.parent.iterdir()] == [path.name]
 
 
+def test_a_device_whose_name_begins_with_a_dot_is_not_hidden(tmp_path: Path) -> None:
+    hidden = WALL.model_copy(update={"device": "..mic/.1"})
+    write_stored(tmp_path, [hidden])
+    assert read(tmp_path, "..mic/.1") == ((hidden,), [])
+
+
 def test_no_folder_is_no_problem(tmp_path: Path) -> None:
     assert read(tmp_path / "none", "mic") == ((), [])
 
@@ -43,6 +49,7 @@ def test_no_folder_is_no_problem(tmp_path: Path) -> None:
         ({"offset_ns": "soon"}, "mic.json: calibration left out: offset_ns: input should be a valid integer"),
         ({"offset_ns": 2**62}, "mic.json: calibration left out: no clock is off by"),
         ({"uncertainty_ns": -1}, "mic.json: calibration left out: uncertainty_ns: "),
+        ({"uncertainty_ns": 2**63}, "mic.json: calibration left out: uncertainty_ns: "),
         ({"skew_ppb": float("nan")}, "mic.json: calibration left out: skew_ppb: "),
         ({"device": "cam"}, "mic.json: calibration left out: it is of another device, cam"),
     ],
