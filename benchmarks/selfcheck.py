@@ -32,6 +32,8 @@ from . import (
     cues,
     fuzz,
     ingest,
+    item_evaluation,
+    item_stages,
     items,
     latency,
     loss,
@@ -111,6 +113,8 @@ KEYS: Final[Mapping[str, Mapping[str, Sequence[str]]]] = {
         "everyday": ("decisions", "action_items", "open_questions", "owner", "due", "false"),
         "ablations": ("no rules", "no model", "no pointers"),
     },
+    "item_evaluation": {"meetings": (), "everyday": ("decisions", "action_items", "open_questions", "groups")},
+    "item_stages": {"meetings": (), "everyday": ("provisional", "settled", "final", "quiet")},
     "model": {
         "batch_curve_windows_per_s": ("1", "12"), "pieces_per_s": (),
         **dict.fromkeys(("meetings_1", "meetings_12"), ("utterances_per_s", "utterances_per_core_s", "window_ms")),
@@ -198,6 +202,22 @@ def _items(folder: Path) -> dict[str, Any]:
     )  # fmt: skip
 
 
+def _item_evaluation(folder: Path) -> dict[str, Any]:
+    """``benchmarks.item_evaluation`` on what `_items` wrote."""
+    return _printed(
+        item_evaluation.main, "--scores", str(folder / "scores.pkl"), "--scripts", str(folder / "scripts"),
+        "--folds", "2", "--out", str(folder / "folds.pkl"),
+    )  # fmt: skip
+
+
+def _item_stages(folder: Path) -> dict[str, Any]:
+    """``benchmarks.item_stages`` with what `_item_evaluation` kept."""
+    return _printed(
+        item_stages.main, "--scores", str(folder / "scores.pkl"), "--scripts", str(folder / "scripts"),
+        "--folds", str(folder / "folds.pkl"),
+    )  # fmt: skip
+
+
 def _cues(folder: Path) -> dict[str, Any]:
     """``benchmarks.cues`` on the scripts of `_items`."""
     return _printed(cues.main, "--scripts", str(folder / "scripts"), "--out", str(folder / "cues.jsonl.gz"))
@@ -250,6 +270,8 @@ def _checks(scratch: Path, installation: Installation) -> dict[str, Callable[[],
         ),
         "minutes": lambda: _minutes(scratch / "minutes"),
         "items": lambda: _items(scratch / "items"),
+        "item_evaluation": lambda: _item_evaluation(scratch / "items"),
+        "item_stages": lambda: _item_stages(scratch / "items"),
         "cues": lambda: _cues(scratch / "items"),
         "model": lambda: _printed(model.main, "--utterances", "24", "--no-memory"),
         "alignment": lambda: alignment.measure(rooms=1, seed=0, workers=1, length_s=30.0),
