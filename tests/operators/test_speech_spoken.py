@@ -65,12 +65,14 @@ def test_a_piece_is_told_what_was_said_before_it_however_late_that_is_heard(
     if restart:
         mic.again()
         (first,) = asked(mic.pieces.take()) if late else (first,)
+        assert first.voice == pytest.approx(0.9)
     requests = asked(mic.until(later.stop + 2, later))
     if late:
         assert requests == []
         mic.pieces.result(first.piece_id, first.version, HEARD)
         requests = asked(mic.pieces.take())
     (request,) = requests
+    assert request.voice == pytest.approx(0.9)
     before = request.before
     assert before is not None
     assert before.words == HEARD.words
