@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Literal
 
+import requests
 from opentelemetry.exporter.otlp.proto.http.metric_exporter import OTLPMetricExporter
 from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
 from opentelemetry.metrics import CallbackOptions, Counter, Histogram, Observation
@@ -111,8 +112,11 @@ class CollectorWatch:
         with self._lock:
             self._closed = True
 
-    def result(self, good: bool, begun_s: float) -> None:
-        """Something was sent, or could not be; ``begun_s`` is when that began, on a monotonic clock."""
+    def result(self, good: bool, begun_s: float, status: int | None = None) -> None:
+        """Something was sent, or could not be; ``begun_s`` is when that began, on a monotonic clock.
+
+        ``status``: what the collector answered, None where it did not.
+        """
         with self._lock:
             if good:
                 self._answered_s = time.monotonic()
@@ -126,36 +130,66 @@ class CollectorWatch:
                     f"{self._service}: the telemetry collector at {self._where} answers again",
                     "telemetry_back",
                 )
-            else:
+            elif status is None:
                 say(
                     f"{self._service}: no telemetry collector answers at {self._where}; the flow goes on without",
                     "telemetry_away",
                 )
+            else:
+                say(
+                    f"{self._service}: the telemetry collector at {self._where} refuses what is sent (HTTP {status}); "
+                    "the flow goes on without",
+                    "telemetry_away",
+                )
+
+
+class _Answers:
+    """The status of the newest answer of a collector. A redirection is success to the SDK, and yet nothing arrives."""
+
+    def __init__(self) -> None:
+        self.status: int | None = None
+        self.session: requests.Session | None = None
+        if not any(
+            "CREDENTIAL_PROVIDER" in name for name in os.environ
+        ):  # then the SDK makes sessions of its own
+            self.session = requests.Session()
+            self.session.hooks["response"].append(self._note)
+
+    def good(self, succeeded: bool) -> bool:
+        """Whether what was sent has arrived."""
+        return succeeded and (self.status is None or self.status < 300)
+
+    def _note(self, response: requests.Response, **_: Any) -> None:
+        self.status = response.status_code
 
 
 class _Spans(OTLPSpanExporter):
     def __init__(self, told: CollectorWatch, **settings: Any) -> None:
-        super().__init__(**settings)
+        self._answers = _Answers()
+        super().__init__(session=self._answers.session, **settings)
         self._told = told
 
     def export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:
-        begun_s = time.monotonic()
+        begun_s, self._answers.status = time.monotonic(), None
         result = super().export(spans)
-        self._told.result(result is SpanExportResult.SUCCESS, begun_s)
+        good = self._answers.good(result is SpanExportResult.SUCCESS)
+        self._told.result(good, begun_s, self._answers.status)
         return result
 
 
 class _Metrics(OTLPMetricExporter):
     def __init__(self, told: CollectorWatch, **settings: Any) -> None:
-        super().__init__(**settings)
+        self._answers = _Answers()
+        super().__init__(session=self._answers.session, **settings)
         self._told = told
 
     def export(
         self, metrics_data: MetricsData, timeout_millis: float | None = 10_000, **settings: Any
     ) -> MetricExportResult:
-        begun_s = time.monotonic()
+        begun_s, self._answers.status = time.monotonic(), None
         result = super().export(metrics_data, timeout_millis, **settings)
-        self._told.result(result is MetricExportResult.SUCCESS, begun_s)
+        good = self._answers.good(result is MetricExportResult.SUCCESS)
+        self._told.result(good, begun_s, self._answers.status)
         return result
 
 

@@ -296,7 +296,7 @@ def test_a_collector_that_is_away_is_told_of_once_and_costs_nothing(
         said.append(capfd.readouterr().err)
         return what in "".join(said)
 
-    assert eventually(lambda: told("no telemetry collector answers"))
+    assert eventually(lambda: told("refuses what is sent"))
     step = probe.step("perceive", says := Says())
     says.answers = [[utterance()] for _ in range(5000)]
     begun = time.monotonic()
@@ -307,7 +307,8 @@ def test_a_collector_that_is_away_is_told_of_once_and_costs_nothing(
     assert eventually(lambda: told("answers again"))
     lines = "".join(said).splitlines()
     assert lines == [
-        f"flows.perceive: no telemetry collector answers at {collector.endpoint}/; the flow goes on without",
+        f"flows.perceive: the telemetry collector at {collector.endpoint}/ refuses what is sent (HTTP 400); "
+        "the flow goes on without",
         f"flows.perceive: the telemetry collector at {collector.endpoint}/ answers again",
     ]
     assert eventually(lambda: collector.metrics.get(("minuted.utterances", "closed")) == 5000)
@@ -324,6 +325,20 @@ def test_a_request_that_failed_before_another_was_answered_says_nothing_of_now(
     assert [line.rpartition(" ")[2] for line in capfd.readouterr().err.splitlines()] == ["without", "again"]
     watch.result(False, time.monotonic())
     assert "no telemetry collector" in capfd.readouterr().err
+
+
+@pytest.mark.parametrize("status", [307, 404])
+def test_a_collector_that_answers_and_takes_nothing_is_told_so(
+    collector: Collector, tmp_path: Path, capfd: pytest.CaptureFixture[str], status: int
+) -> None:
+    collector.status = status
+    probe = Exporting("flows.perceive", "1", tmp_path, collector.endpoint)
+    list(probe.step("perceive", Says()).on_batch([]))
+    probe.close()
+    assert capfd.readouterr().err == (
+        f"flows.perceive: the telemetry collector at {collector.endpoint} refuses what is sent (HTTP {status}); "
+        "the flow goes on without\n"
+    )
 
 
 def test_the_end_of_a_flow_waits_for_no_collector(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
