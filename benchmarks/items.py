@@ -184,7 +184,8 @@ def published(
     """What stands in the minutes of one kind where items from this probability on do."""
     mine = [c for c in meeting.candidates if c.family == family and sure[c.item.id] >= least]
     kept = {item.id for _, item in apart([(c.draft, c.item) for c in mine], sure)}
-    return tuple(c for c in mine if c.item.id in kept and not c.item.withdrawn)
+    answered = "answered_question"  # stands in a section of its own, which no truth has
+    return tuple(c for c in mine if c.item.id in kept and not c.item.withdrawn and c.item.kind != answered)
 
 
 def _scored(meeting: Judged, family: Family, items: Sequence[Candidate]) -> Counts:

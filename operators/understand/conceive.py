@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from models.minutes.scores import UtteranceScores
@@ -16,6 +17,11 @@ from operators.understand.types import Family
 _FIRST = words_in("i me my i'll")
 _SECOND = words_in("you your")
 _PLURAL = words_in("we us our")
+_ASKING = re.compile(
+    r"^(?:and |so |but |then |okay )*(?:who|whose|what|when|where|why|which|how|whether|do|does|did|is|are|was|were|will|"
+    r"would|can|could|should|shall|has|have)\b|\b(?:whether|if|who|when|where) (?:we|it|they|you|he|she|the|that)\b"
+)
+"""A question by its words, though nothing marks it as one: a statement is never written down as a question."""
 _MEANS = 0.35
 """How likely the owner pointer must hold the speaker for *I* to mean that the speaker does it."""
 
@@ -29,6 +35,8 @@ def conceived(heard: Heard, family: Family, said: UtteranceScores, state: State)
         return None
     clause = heard.clauses[place]
     if family == "question":
+        if not (clause.clause.question_mark or "ask" in clause.signals or _ASKING.search(clause.clause.norm)):
+            return None
         text, known, extra = question_text(clause.clause, None), clause.clause.stems, None
         tokens = clause.clause.tokens
     elif family == "decision":

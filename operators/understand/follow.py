@@ -6,7 +6,7 @@ import re
 
 from operators.language.text import stems
 from operators.language.words import words_in
-from operators.understand.birth import leads, said_due, settled
+from operators.understand.birth import SAYS_LITTLE, leads, said_due, settled
 from operators.understand.hear import Heard, HeardClause
 from operators.understand.merge import TIME_STEMS, own_task
 from operators.understand.state import Claim, Draft, State, later_due, piece
@@ -356,9 +356,8 @@ def _take_back(heard: Heard, drafts: list[Draft], look_back: int) -> bool:
         alike = len(draft.stems & target.stems) >= max(1, 0.5 * min(len(draft.stems), len(target.stems)))
         same_place = any(p.quote.utterance_id in spots and p.weight >= 1 for p in draft.evidence)
         near = abs(draft.first_index - target.first_index) <= 4
-        if draft is target or (
-            draft.family != "question" and not draft.withdrawn and alike and (same_place or near)
-        ):
+        same = (alike and (same_place or near)) or (SAYS_LITTLE in draft.reasons and same_place)
+        if draft is target or (draft.family != "question" and not draft.withdrawn and same):
             drafts[place] = draft.grown(0.0, hits[0][1].rule.name, piece(heard, 2.0), withdrawn=True)
     return True
 
@@ -377,7 +376,9 @@ def _taken_back_value(
     heard: Heard, draft: Draft, names: frozenset[str], said: frozenset[str], look_back: int, just_done: bool
 ) -> float | None:
     """How well a draft fits as what is taken back; None if it cannot be."""
-    if draft.family == "question" or draft.withdrawn or draft.mode == "refused" or draft.support < 0.3:
+    if draft.family == "question" or draft.withdrawn or draft.mode == "refused":
+        return None
+    if draft.support < 0.3 and not draft.by_model:
         return None
     own = names <= _OWN_WITHDRAWAL
     if own and (draft.claim.kind not in ("self", "you", "named") or not _owns(heard, draft)):

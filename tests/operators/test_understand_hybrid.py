@@ -200,3 +200,20 @@ def test_a_long_meeting_keeps_little() -> None:
     assert len(state.memory.hints) <= 13
     assert len(pickle.dumps(state)) < 600_000
     assert max(map(len, scorer.windows)) <= 20
+
+
+def test_no_statement_is_written_down_as_a_question() -> None:
+    spoken = _said(
+        ("Mira", "I don't know."), ("Tom", "The new rules hold for new halls."), ("Ana", "who has the key")
+    )
+    sure = UtteranceScores(question=0.9)
+    engine = HybridEngine(scorer=Says({s.text: sure for s in spoken}), appraisal=_BY_SCORE)
+    items = _standing(engine, engine.finish(_read(engine, spoken)), "open_question")
+    assert [i.text for i in items] == ["Who has the key?"]
+
+
+def test_what_the_model_started_can_be_taken_back_by_rules() -> None:
+    spoken = _said(*_TALK[:3], ("Tom", "Forget I said that, the newsletter is not with me."))
+    engine = HybridEngine(scorer=Says({_UNUSUAL: UtteranceScores(action=0.9)}), appraisal=_BY_SCORE)
+    assert len(_standing(engine, _read(engine, spoken[:3]), "action_item")) == 1
+    assert _standing(engine, _read(engine, spoken), "action_item") == []
