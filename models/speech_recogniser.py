@@ -27,6 +27,7 @@ from models.speech_text import (
     degenerate,
     murmured,
     normalised,
+    shorten_drawl,
 )
 from models.speech_times import join_parts, jump_times
 from models.speech_weights import ModelError, load_weights, model_folder, tokenizer_of
@@ -225,7 +226,7 @@ class SpeechRecogniser:
             return None
         words, boundary_ms = self._words(encoded, found, duration_s, None, True)
         # What follows the first is the prompt's rhythm going on.
-        (word,) = words[:1]
+        word = replace(words[0], text=shorten_drawl(words[0].text))
         return Recognition(
             text=word.text,
             words=(word,),

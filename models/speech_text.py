@@ -164,8 +164,9 @@ def murmured(text: str) -> bool:
 
 
 def shorten_drawl(word: str) -> str:
-    """A letter said on and on ("Mmmmmmmm") is written twice."""
-    return re.sub(r"([A-Za-z])\1{3,}", r"\1\1", word)
+    """A letter said on and on ("Mmmmmmmm") is written twice, and a murmur ("Mm-h-h-h") always alike."""
+    word = re.sub(r"([A-Za-z])\1{3,}", r"\1\1", word)
+    return re.sub(r"^(M|m)m*(?:-?h+m*)+(?![A-Za-z])", r"\1m-hm", word)
 
 
 def phantom(text: str, evidence: Evidence) -> str:

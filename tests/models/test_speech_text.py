@@ -112,7 +112,10 @@ def test_murmurs_are_no_words() -> None:
 
 def test_drawl() -> None:
     assert shorten_drawl("Mmmmmmmmm.") == "Mmm."
-    assert shorten_drawl("Well") == "Well"
+    for murmur in ("Mm-hmm.", "Mm-h-h-h.", "Mhm.", "Mm-hm-hm."):
+        assert shorten_drawl(murmur) == "Mm-hm."
+    for word in ("Well", "Hm.", "mhmland", "Mm.", "Him"):
+        assert shorten_drawl(word) == word
 
 
 def heard(*words: tuple[str, float]) -> tuple[Word, ...]:
