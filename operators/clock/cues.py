@@ -154,6 +154,11 @@ class CueMatch:
     pulses: int
 
 
+def _common_ns(intervals: Sequence[tuple[int, int, int]]) -> int:
+    """How much intervals have in common; less than nothing where they contradict each other."""
+    return min(high for _, high, _ in intervals) - max(low for low, _, _ in intervals)
+
+
 def match_pulses(heard: PulsesHeard, seen: Sequence[Pulse], expected_ns: float) -> CueMatch | None:
     """Where flashes and chirps of the calibration signal lie to each other; None where it is not clear.
 
@@ -170,13 +175,15 @@ def match_pulses(heard: PulsesHeard, seen: Sequence[Pulse], expected_ns: float) 
             continue
         on, off = chirps[0], chirps[0] + round(ON_S * 1e9)
         matched.append((max(began[0] - on, ended[0] - off), min(began[1] - on, ended[1] - off), began[1]))
-    # Where packets were lost, a flash may show too late or too long: such a one is outvoted.
-    most: list[tuple[int, int, int]] = []
-    for low, _, _ in matched:
-        agree = [m for m in matched if m[0] - _SLACK_NS <= low <= m[1] + _SLACK_NS]
-        most = agree if len(agree) > len(most) else most
+    # Where packets were lost, a flash may show too late or too long, a chirp be heard in the wrong place: such a
+    # one is outvoted. Of votes that are as many, those count that contradict each other least.
+    sets = [[m for m in matched if m[0] - _SLACK_NS <= low <= m[1] + _SLACK_NS] for low, _, _ in matched]
+    most = max(sets, key=lambda agree: (len(agree), _common_ns(agree)), default=[])
     if len(most) < max(_LEAST_PULSES, _AGREE * len(matched)):
         return None
     low, high = max(m[0] for m in most), min(m[1] for m in most)
+    if low > high:
+        # One of them is wrong, and nothing says which: what all but any one of them allow.
+        low, high = sorted(m[0] for m in most)[-2], sorted(m[1] for m in most)[1]
     half = max((high - low) / 2, 0.0) + _SLACK_NS / 3
     return CueMatch(most[-1][2], (low + high) / 2, half, len(most))

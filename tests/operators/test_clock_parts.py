@@ -24,7 +24,7 @@ from devices.faults import (
 )
 from operators.align.grid import to_timeline_ns
 from operators.clock.course import Jump, StreamCourse
-from operators.clock.cues import FlashWatch, PulsesHeard, chirp, chirp_times, match_pulses
+from operators.clock.cues import FlashWatch, Pulse, PulsesHeard, chirp, chirp_times, match_pulses
 from operators.clock.envelope import LowerHull
 from operators.clock.records import Piece, record_of, to_raw_ns
 from operators.clock.solve import Loss, Rows, solve
@@ -313,6 +313,29 @@ def test_pulses_place_a_camera_far_finer_than_its_pictures(fps: float, exposure_
     half = watched(fps, exposure_s, 0, wrong=range(0, len(PULSES_S), 2)).pulses
     assert match_pulses(heard, half, 0.0) is None  # contradicts itself
     assert match_pulses(PulsesHeard(), watched(fps, exposure_s, 0).pulses, 0.0) is None
+
+
+def test_a_chirp_heard_in_the_wrong_place_does_not_narrow_what_the_others_leave_open() -> None:
+    """Pictures at no constant rate: one chirp came 30 ms late, and its interval just touches most of the others."""
+    allowed_ms = [
+        (-36, 11),
+        (-20, 9),
+        (-50, 0),
+        (-84, -20),
+        (-46, -7),
+        (-18, -1),
+        (-16, 7),
+        (-22, 15),
+        (-55, -4),
+    ]
+    heard, seen = PulsesHeard(), list[Pulse]()
+    for number, (low, high) in enumerate(allowed_ms, 1):
+        heard.add(number * S)
+        lit, dark = number * S, number * S + round(ON_S * S)
+        seen.append(((lit + low * MS, lit + high * MS), (dark + low * MS, dark + high * MS)))
+    match = match_pulses(heard, seen, 0.0)
+    assert match is not None and match.pulses == 8
+    assert abs(match.difference_ns - -7.7 * MS) <= match.half_width_ns
 
 
 # Records
