@@ -212,5 +212,5 @@ def hardly_heard(text: str, silence: float, average_log_probability: float, leas
     """
     if len(normalised(text)) > FEW_WORDS:
         return False
-    silent = silence > 0.6 and average_log_probability < -1.3
+    silent = silence > 0.55 and average_log_probability < -1.3
     return silent or (least_probability < 0.3 and average_log_probability < -1.5)
