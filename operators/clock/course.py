@@ -152,6 +152,8 @@ class StreamCourse:
             # first time has stopped or was set back: the next block will tell.
             self.back = min(self.back + (0 if still else _BACK_COSTS), 2 * _BACK_MOST)
             wild = self.back > _BACK_MOST
+            if not still:
+                x -= self._returned(leaves_ns, arrival_ns, jumps, wild=wild)
             jumps.append(self._jumped(raw_ns, leaves_ns, x - leaves_ns, frozen=still or wild))
             x -= leaves_ns
             self.last_leaves_ns = 0
@@ -169,7 +171,11 @@ class StreamCourse:
             # The first interval of pictures is what their period is learned from; it leaves nothing.
             counted = self.sound or bool(self.periods)
             left_ns = leaves_ns if self.sound else abs(leaves_ns)
-            if (counted and left_ns > self._limit()) or thawed:
+            if self.sound and left_ns > _SOUND_LIMIT_NS and self.back > _BACK_MOST:
+                # Of a clock that runs to and fro the count alone is believed.
+                jumps.append(self._jumped(raw_ns, leaves_ns, x - leaves_ns, frozen=True))
+                x, self.last_leaves_ns, self.frozen = x - leaves_ns, 0, True
+            elif (counted and left_ns > self._limit()) or thawed:
                 self._suspect(raw_ns, x, leaves_ns, arrival_ns, uncounted=thawed, guessed=thawed)
             if not self.sound:
                 self.periods.append(step_ns / count)
@@ -181,6 +187,23 @@ class StreamCourse:
             self.envelope.push(arrival_ns, x, delay_ns)
             self._remember(arrival_ns, x, delay_ns)
         return jumps
+
+    def _returned(self, leaves_ns: int, arrival_ns: int, jumps: list[Jump], *, wild: bool) -> int:
+        """Adds the jump that a step back has undone before it was decided; its size, 0 where there was none.
+
+        Stamps that return to their course have not paused in between: what took them off was the clock, too.
+        """
+        away = self.suspicion
+        if away is None or away.uncounted or not self.steady:
+            return 0
+        if away.jump_ns <= 0 or abs(away.jump_ns + leaves_ns) > self._limit():
+            return 0
+        by_ns = away.jump_ns
+        self.back = min(self.back + _BACK_COSTS, 2 * _BACK_MOST)
+        jumps.append(self._jumped(away.raw_ns, by_ns, away.x - by_ns, frozen=wild))
+        for x, y in zip(away.hull.x, away.hull.y, strict=True):
+            self.envelope.push(arrival_ns, x - by_ns, y + by_ns)
+        return by_ns
 
     @property
     def doubtful(self) -> bool:

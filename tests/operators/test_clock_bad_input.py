@@ -43,7 +43,7 @@ def noise(number: int, packet: Packet) -> Packet:
         (stamped(lambda n: START + n * 20 * MS), None, 1),
         (stamped(lambda n: START + (BLOCKS - n) * 20 * MS), "set back", 10),
         (stamped(lambda n: START + n * 20 * MS - (500 * MS if n > 700 else 0)), "set back by 0.500 s", 4),
-        (stamped(lambda n: START + n * 20 * MS + (S if n % 2 else 0)), "set", 12),
+        (stamped(lambda n: START + n * 20 * MS + (S if n % 2 else 0)), "set", 20),
         (stamped(lambda n: START), "stood still", 10),
         (stamped(lambda n: START + min(n, 700) * 20 * MS), "stood still", 10),
         (stamped(lambda n: 2**63 - 1 - n), "unknown or wrong", 10),

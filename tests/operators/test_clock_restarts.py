@@ -189,6 +189,28 @@ def test_a_clock_that_is_set_every_ten_seconds_is_followed_and_its_past_stays(
     assert found.outside() < 0.01
 
 
+@pytest.mark.parametrize(("every_s", "most"), [(1, 0.05), (3, 0.01)])
+def test_a_clock_that_is_set_to_and_fro_does_not_run_away(every_s: int, most: float) -> None:
+    """Within two seconds a step forward is undone before it is decided; both were the clock."""
+    found = room({"c": shifted(lambda at_s: int(at_s // every_s % 2) * 300 * MS)}, 60)
+    assert max(abs(error) for error, _ in found.errors_ms()) < 301.0
+    assert found.outside() < most
+
+
+def test_a_pause_and_then_a_step_back_by_another_amount_is_a_step_back() -> None:
+    def stamps(at_s: float, packet: Packet) -> Packet | None:
+        if 20.0 <= at_s < 21.0:
+            return None  # muted: its packets go on counting where they stopped
+        numbered = replace(packet, sequence=packet.sequence - (10 if at_s >= 21.0 else 0))
+        return replace(numbered, timestamp_ns=numbered.timestamp_ns - (400 * MS if at_s >= 22.0 else 0))
+
+    found = room({"c": stamps}, 60)
+    assert [n for n in found.notices if "set" in n] == [
+        "The clock of c was set back by 0.400 s; its times are corrected."
+    ]
+    assert found.outside() < 0.02
+
+
 # All alike, and far off
 
 
