@@ -10,8 +10,7 @@ from typing import Final
 from xml.sax.saxutils import escape
 
 from contracts.timeline import TIMELINE_RECORD, ClockRecord, MarkRecord
-from operators.align.grid import to_timeline_ns
-from operators.clock.records import in_force
+from operators.align.grid import clock_in_force, to_timeline_ns
 
 from .calibrate import Outcome
 from .files import is_features
@@ -76,7 +75,7 @@ def panels_of_log(lines: Iterable[bytes]) -> list[Panel]:
             device = record.stream.rpartition("/")[0]
             if device in clocks:
                 seen.append((device, record.raw_ns, len(clocks[device])))
-    placed = [(d, raw, known, to_timeline_ns(_at(clocks[d], raw), raw)) for d, raw, known in seen]
+    placed = [(d, raw, known, to_timeline_ns(_at(clocks[d], known, raw), raw)) for d, raw, known in seen]
     zero_ns = min((time_ns for *_, time_ns in placed), default=0)
     panels: list[Panel] = []
     for device, records in sorted(clocks.items()):
@@ -86,7 +85,7 @@ def panels_of_log(lines: Iterable[bytes]) -> list[Panel]:
         for place, (raw, known, time_ns) in enumerate(own):
             # Where a record came between two looks, the second shows both what held before and what held after.
             for held in dict.fromkeys((own[max(0, place - 1)][1], known)):
-                record = _at(records[:held], raw)
+                record = _at(records[:held], held, raw)
                 points.append(
                     Point(
                         (time_ns - zero_ns) / 1e9, (to_timeline_ns(records[0], raw) - time_ns) / 1e6,
@@ -98,8 +97,9 @@ def panels_of_log(lines: Iterable[bytes]) -> list[Panel]:
     return panels
 
 
-def _at(records: Sequence[ClockRecord], raw_ns: int) -> ClockRecord:
-    return in_force(records, raw_ns) or records[0]
+def _at(records: Sequence[ClockRecord], known: int, raw_ns: int) -> ClockRecord:
+    """What holds for a stamp that came when so many records were known: set back, a clock has the same stamp twice."""
+    return clock_in_force(records, records[known - 1].number, raw_ns) or records[0]
 
 
 def svg(panels: Sequence[Panel]) -> str:

@@ -7,9 +7,11 @@ import numpy as np
 import pytest
 
 from contracts.packet import ClockKind, Codec, Modality, Packet
+from contracts.timeline import ClockRecord, MarkRecord
 from flows.calibrate import Measured, measure
 from flows.calibrate_media import TAI_UTC_NS, Taken
 from flows.calibrate_moments import Found, Heard, Moment, Seen, chirps
+from flows.calibrate_plot import panels_of_log
 from tests.flows.test_calibrate import MS, RATE, START, S, camera, microphone
 
 LATE_S = 20.0
@@ -143,3 +145,27 @@ def test_a_clock_without_a_date_is_named_and_not_measured() -> None:
     outcome = measure(streams.heard(), [], unmeasurable=streams.unmeasurable())
     assert "switched on" in outcome.missing["b"]
     assert [one.device for one in outcome.measured] == ["a", "c"]
+
+
+# The picture
+
+
+def test_in_the_picture_a_clock_that_was_set_back_has_two_times_for_one_stamp() -> None:
+    def record(number: int, from_raw_ns: int, offset_ns: int) -> bytes:
+        return ClockRecord(
+            meeting_id="m", device="mic", number=number, from_raw_ns=from_raw_ns, ref_ns=0, offset_ns=offset_ns,
+            uncertainty_ns=MS, method="arrival" if number else "stamped",
+        ).to_bytes()  # fmt: skip
+
+    def mark(at_s: float) -> bytes:
+        return MarkRecord(meeting_id="m", stream="mic/audio", raw_ns=START + round(at_s * S)).to_bytes()
+
+    back = record(1, START + round(0.5 * S), -2 * S)
+    (panel,) = panels_of_log([record(0, -(2**63), 0), mark(0), mark(1), mark(2), back, mark(0.5), mark(1.5)])
+    assert [p.at_s for p in panel.points if p.at_s < 2.4] == [0.0, 1.0, 2.0]
+    assert all(p.stamped_ms == 0.0 for p in panel.points if p.at_s < 2.4)
+    assert (panel.points[-1].at_s, panel.points[-1].stamped_ms, panel.points[-1].placed_ms) == (
+        3.5,
+        -2000.0,
+        0.0,
+    )
