@@ -54,6 +54,7 @@ _MOST_JUMP_NS: Final = 10**15
 _COUNTED_MS: Final = 2.0
 _COUNTED_PICTURES_MS: Final = 250.0
 _COUNTED_THAWED_MS: Final = 20.0
+_GUESSED_NS: Final = 5_000_000_000
 _STEP_NS: Final = 8_000_000
 """A clock that is set by more is named."""
 _KEPT_PAIRS: Final = 2
@@ -313,6 +314,12 @@ class MeetingEstimator:
             # What follows is passed on as if the clock had gone on: no jump is left for the records.
             tracked.rewritten_ns += jump.by_ns
         else:
+            if jump.by_arrival:
+                # It makes up for what the guesses just before it were off by.
+                tracked.jumps = [
+                    (x, replace(j, uncertainty_ns=0) if jump.x - x < _GUESSED_NS else j)
+                    for x, j in tracked.jumps
+                ]
             told = replace(jump, from_raw_ns=jump.from_raw_ns - tracked.rewritten_ns)
             tracked.jumps.append((jump.x, told))
             while len(tracked.jumps) > KEPT_JUMPS:

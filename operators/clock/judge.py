@@ -27,7 +27,7 @@ _LATE_SIGMAS: Final = 3.0
 _DOUBT_SIGMAS: Final = 2.5
 """Where a claim is left by more than this, it is no longer relied on; to accuse somebody takes more."""
 _CONFIRMED: Final = 2
-"""So many estimates in a row must refute a claim, unless arrival alone does: one wrong measurement is soon outvoted."""
+"""So many estimates in a row must refute a claim, unless by far: one wrong measurement is soon outvoted."""
 _AGREES_MS: Final = 1.0
 _AGREES_SIGMA_MS: Final = 8.0
 """What is known less well than this takes nobody back."""
@@ -174,7 +174,8 @@ class Judge:
                 errors, _, _ = self.errors(tracked, layout, solution)
                 refuted = self.verdict(tracked, layout, solution) == "wrong"
                 tracked.refuted = tracked.refuted + 1 if refuted else 0
-                if tracked.refuted >= _CONFIRMED or (refuted and self._arrival_alone(tracked)):
+                far = float(np.max(np.abs(errors))) > self._settings.coarse_ms
+                if tracked.refuted >= _CONFIRMED or (refuted and far):
                     ppm = 1e3 * drift / span_s if span_s > 0 else 0.0
                     tracked.named = True
                     what: Literal["skew", "offset"] = "skew" if drifts else "offset"
@@ -184,10 +185,6 @@ class Judge:
             elif not drifts and not tracked.course.doubtful:
                 found += self._taken_back(tracked, layout, solution)
         return found
-
-    def _arrival_alone(self, tracked: Tracked) -> bool:
-        error_ms = self.rough_error_ms(tracked)
-        return error_ms is not None and abs(error_ms) > self._settings.coarse_ms + tracked.claim.bound_ms
 
     def _taken_back(self, tracked: Tracked, layout: Layout, solution: Solution) -> list[Finding]:
         """A named device whose stamps have been right for two knots is believed again from there on."""

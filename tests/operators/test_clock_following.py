@@ -146,9 +146,8 @@ def test_a_wrong_clock_is_named_corrected_and_its_bound_holds(
 
 def test_a_short_stop_has_its_bound_at_once() -> None:
     """It begins and ends between two estimates."""
-    stops = DevicePlan(
-        "camera", ClockFault(frozen_at_s=31.0, frozen_for_s=6.0), CAMERA.delivery, rate_hz=10.0
-    )
+    fault = ClockFault(frozen_at_s=31.0, frozen_for_s=6.0)
+    stops = DevicePlan("camera", fault, CAMERA.delivery, rate_hz=25.0, variable_rate=True)
     room = Followed({"mic-1": SOUND, "mic-2": SOUND, "stops": stops}, 45)
     assert all(abs(error) <= bound for at, error, bound in room.errors_ms("stops") if not 31.0 <= at < 31.5)
 
