@@ -23,11 +23,13 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 from contracts.base import Id, LengthNs, Name, Ns, PersonName, Somebody
 from contracts.messages import ChannelSpeaker, MicrophonePlace, Position, SeatPlace
 from contracts.refusals import refusal_line
+from contracts.small_files import read_small
 
 from .streams import InputError, Note
 
 ROOM_FILE: Final = "room.json"
 DEFAULT_TAI_UTC_S: Final = 37
+_MOST_BYTES: Final = 16 * 1024 * 1024
 
 
 class _Part(BaseModel):
@@ -168,7 +170,7 @@ def read_room(folder: Path, note: Note) -> RoomFile:
     if not path.exists():
         return RoomFile()
     try:
-        data = json.loads(path.read_text("utf-8-sig"))
+        data = json.loads(read_small(path, _MOST_BYTES).decode("utf-8-sig"))
     except UnicodeDecodeError as error:
         raise InputError(path, "no JSON: it is not UTF-8 text") from error
     except OSError as error:

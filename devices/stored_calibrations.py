@@ -16,6 +16,7 @@ from urllib.parse import quote, unquote
 from pydantic import ValidationError
 
 from contracts.refusals import refusal_line
+from contracts.small_files import read_small
 
 from .room import RoomCalibration
 from .streams import InputError, Problem
@@ -104,9 +105,7 @@ def _file_name(device: str) -> str:
 def _read(path: Path) -> RoomCalibration:
     """One file; raises InputError."""
     try:
-        if path.stat().st_size > _MOST_BYTES:
-            raise InputError(path, "it is too large")
-        data = json.loads(path.read_bytes())
+        data = json.loads(read_small(path, _MOST_BYTES))
     except OSError as error:
         raise InputError(path, f"it cannot be read ({error.strerror})") from error
     except (ValueError, RecursionError) as error:

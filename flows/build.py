@@ -15,6 +15,8 @@ from bytewax.operators import KeyedStream
 
 from contracts.minutes import SCHEMA, Versions
 from contracts.sal import RuleError, RuleSet, load_rules
+from contracts.sal.grammar import MAX_FILE_CHARS
+from contracts.small_files import read_small
 from contracts.topics import DEVICE_TOPICS, TIMELINE, TOPICS
 from models.speech_recogniser import ModelError, RecogniserSettings, SpeechRecogniser
 from models.verifier.session import RELEASED, VerifierUnusable
@@ -72,7 +74,7 @@ def rule_set(settings: Settings) -> RuleSet:
     """
     path = settings.rules or DEFAULT_RULES
     try:
-        text = path.read_text(encoding="utf-8")
+        text = read_small(path, 4 * MAX_FILE_CHARS, pipes=True).decode("utf-8")
     except (OSError, UnicodeDecodeError) as error:
         why = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
         raise SettingsProblem(f"MINUTED_RULES {path} cannot be read ({why})") from error

@@ -15,6 +15,7 @@ from contracts.sal import Checker, Document, RuleError, RuleSet, load_rules
 from contracts.sal.grammar import MAX_FILE_CHARS
 from contracts.sal.kinds import ITEM_LISTS
 from contracts.sal.words import is_plain
+from contracts.small_files import read_small
 
 from .rule_cases import CaseError, read_cases, run_case
 
@@ -42,11 +43,9 @@ def read_rules(path: Path) -> RuleSet:
 
 def _text(path: Path, most_bytes: int) -> str:
     try:
-        data = path.read_bytes()
+        data = read_small(path, most_bytes, pipes=True)
     except OSError as error:
         raise RulesProblem(f"{path}: cannot be read ({error.strerror})") from error
-    if len(data) > most_bytes:
-        raise RulesProblem(f"{path}: has more than {most_bytes:,} bytes")
     try:
         return data.decode("utf-8")
     except UnicodeDecodeError as error:

@@ -110,7 +110,7 @@ class Settings(BaseSettings):
     speech_model: str = Field(
         "", description="faster-whisper model by folder or name; empty for the bundled tiny.en"
     )
-    speech_device: str = Field("cpu", description="where recognition runs: cpu or cuda")
+    speech_device: Literal["cpu", "cuda"] = Field("cpu", description="where recognition runs")
     recognition_workers: Annotated[int, Field(ge=1, le=64)] = Field(
         2, description="pieces of speech recognised at once"
     )

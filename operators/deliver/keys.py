@@ -16,6 +16,8 @@ from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESSIV
 from cryptography.hazmat.primitives.keywrap import InvalidUnwrap, aes_key_unwrap, aes_key_wrap
 
+from contracts.small_files import read_small
+
 KEY_BYTES: Final = 64
 """AES-256 in SIV mode takes two keys of 32 bytes."""
 MASTER_BYTES: Final = 32
@@ -219,7 +221,7 @@ def master_key(path: Path | None) -> bytes | None:
     if path is None:
         return None
     try:
-        content = path.read_bytes()
+        content = read_small(path, 1024, pipes=True)
     except OSError as error:
         raise KeyProblem(f"{path} cannot be read ({error.strerror})") from error
     if len(content) == MASTER_BYTES:

@@ -43,6 +43,7 @@ def test_variables_and_what_is_given_on_top(monkeypatch: pytest.MonkeyPatch, tmp
         ("MINUTED_STREAM_IDLE_S", "-1", "MINUTED_STREAM_IDLE_S is '-1': input should be greater than 0"),
         ("MINUTED_STREAM_IDLE_S", "nan", "MINUTED_STREAM_IDLE_S is 'nan': input should be"),
         ("MINUTED_MEETING_IDLE_S", "inf", "MINUTED_MEETING_IDLE_S is 'inf': input should be a finite number"),
+        ("MINUTED_SPEECH_DEVICE", "gpu", "MINUTED_SPEECH_DEVICE is 'gpu': input should be 'cpu' or 'cuda'"),
         ("MINUTED_KEYS", "", "MINUTED_KEYS is '': name a folder, or leave it unset"),
         (
             "MINUTED_TOPIC_PREFIX",
