@@ -14,7 +14,7 @@ from typing import ClassVar, Final
 from contracts.minutes import Origin
 from models.minutes.appraisal import Appraisal, Judgement
 from models.minutes.inputs import FINAL, SETTLED
-from models.minutes.scores import UtteranceScores
+from models.minutes.scores import NOBODY, UtteranceScores
 from operators.compose import clean
 from operators.understand.appraise import LONG_MEETING, figures_of
 from operators.understand.birth import TAKEN_BACK
@@ -53,11 +53,15 @@ class HybridSettings:
     withdraw: float = 0.5
     doubt: float = 0.1
     """Probability of taking back under which what only the rules take for it does not count."""
+    nobody: float = 0.6
+    """Probability that nobody in particular is meant from which an action has no owner."""
     kept: float = 0.05
     """Probability under which an item that nobody has spoken of for a while is forgotten."""
 
     def __post_init__(self) -> None:
-        if not all(0 < p < 1 for p in (*self.birth, self.join, self.withdraw, self.doubt, self.kept)):
+        if not all(
+            0 < p < 1 for p in (*self.birth, self.join, self.withdraw, self.doubt, self.nobody, self.kept)
+        ):
             raise ValueError("scores lie between 0 and 1: at 0 every utterance becomes an item")
 
 
@@ -239,6 +243,14 @@ class HybridEngine(RuleEngine):
             (draft, self._gathered(draft, state) if long else self._known_item(draft, state))
             for draft in drafts
         )
+
+    def _item(self, draft: Draft, state: State) -> DraftItem:
+        """As the rules have it, without an owner where the model is sure that nobody in particular is meant."""
+        item = super()._item(draft, state)
+        said = max((j for _, j in draft.judged), key=lambda j: j.action, default=None)
+        if item.owner is None or said is None or dict(said.owner).get(NOBODY, 0.0) < self.hybrid.nobody:
+            return item
+        return replace(item, owner=None, owner_external=False)
 
     def _likely(self, judgement: Judgement, draft: Draft, state: State) -> float:
         """Probability of a draft; kept as long as the draft stays, for while a meeting lasts only that counts."""

@@ -217,3 +217,12 @@ def test_what_the_model_started_can_be_taken_back_by_rules() -> None:
     engine = HybridEngine(scorer=Says({_UNUSUAL: UtteranceScores(action=0.9)}), appraisal=_BY_SCORE)
     assert len(_standing(engine, _read(engine, spoken[:3]), "action_item")) == 1
     assert _standing(engine, _read(engine, spoken), "action_item") == []
+
+
+def test_whose_task_is_nobodys_by_the_model_has_no_owner() -> None:
+    said = ("Mira", "Tom will hand in the form by Friday.")
+    for owner, want in (((("Tom", 0.9),), "Tom"), ((("", 0.8), ("Tom", 0.1)), None)):
+        scores = {said[1]: UtteranceScores(action=0.9, owner=owner)}
+        engine = HybridEngine(scorer=Says(scores), appraisal=_BY_SCORE)
+        (item,) = _standing(engine, _read(engine, _said(said)), "action_item")
+        assert item.owner == want
