@@ -324,7 +324,7 @@ def main(arguments: list[str] | None = None) -> int:
     )
     parser.add_argument("--out", type=Path)
     parser.add_argument("--folds", type=int, default=5)
-    parser.add_argument("--strength", type=float, default=3.0, help="how much large weights are held back")
+    parser.add_argument("--strength", type=float, default=1.0, help="how much large weights are held back")
     parser.add_argument("--every", type=int, default=1, help="only every so manieth meeting")
     parser.add_argument("--ablate", action="store_true")
     parser.add_argument("--seed", type=int, default=0, help="nothing here is random")
