@@ -325,8 +325,9 @@ class MeetingEstimator:
             while len(tracked.jumps) > KEPT_JUMPS:
                 tracked.shift_before_ns += tracked.jumps.pop(0)[1].by_ns
             if tracked.freezes and tracked.freezes[-1].end_x is None:
-                # The thaw shows what counting was off by in the end.
-                tracked.freezes[-1].extra_ms = abs(jump.by_ns) / 1e6 + _COUNTED_THAWED_MS
+                if tracked.course.steady:
+                    # The thaw shows what counting was off by in the end.
+                    tracked.freezes[-1].extra_ms = abs(jump.by_ns) / 1e6 + _COUNTED_THAWED_MS
                 tracked.freezes[-1].end_x = jump.x
         stands = jump.frozen and tracked.course.frozen
         if not tracked.named and (stands or (not jump.frozen and abs(jump.by_ns) > _STEP_NS)):

@@ -146,10 +146,12 @@ def test_a_wrong_clock_is_named_corrected_and_its_bound_holds(
 
 def test_a_short_stop_has_its_bound_at_once() -> None:
     """It begins and ends between two estimates."""
-    fault = ClockFault(frozen_at_s=31.0, frozen_for_s=6.0)
+    fault = ClockFault(frozen_at_s=34.0, frozen_for_s=6.0)
     stops = DevicePlan("camera", fault, CAMERA.delivery, rate_hz=25.0, variable_rate=True)
-    room = Followed({"mic-1": SOUND, "mic-2": SOUND, "stops": stops}, 45)
-    assert all(abs(error) <= bound for at, error, bound in room.errors_ms("stops") if not 31.0 <= at < 31.5)
+    names = [f"stops-{n}" for n in range(4)]
+    room = Followed({"mic-1": SOUND, "mic-2": SOUND, "mic-3": SOUND} | dict.fromkeys(names, stops), 48)
+    errors = [e for name in names for e in room.errors_ms(name) if not 34.0 <= e[0] < 35.5]
+    assert all(abs(error) <= bound for _, error, bound in errors)
 
 
 def test_a_broker_set_while_a_clock_stands_still_is_not_its_doing() -> None:
@@ -161,7 +163,7 @@ def test_a_broker_set_while_a_clock_stands_still_is_not_its_doing() -> None:
     assert max(abs(error) for at, error, _ in room.errors_ms("stops") if at > 46.0) < 8.0
 
 
-@pytest.mark.parametrize("by_ms", [-160, 100, 140])
+@pytest.mark.parametrize("by_ms", [-160, 70, 140])
 def test_pictures_that_would_come_before_they_were_taken_or_far_too_late_are_not_believed(by_ms: int) -> None:
     plan = DevicePlan("camera", ClockFault(offset_ns=by_ms * MS), CAMERA.delivery, rate_hz=10.0)
     room = Followed({"mic-1": SOUND, "mic-2": SOUND, "mic-3": SOUND, "wrong": plan}, 60)
