@@ -7,8 +7,9 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from models.minutes.calibrate import area, average_precision, calibration_error, labels_at
+from models.minutes.calibrate import area, average_precision, calibration_error
 from models.minutes.corpora import UNKNOWN, Annotated
+from models.minutes.held_out import labels_at
 from models.minutes.scores import ELSEWHERE, HEADS, NOBODY, UtteranceScores
 
 from .item_scores import f1

@@ -23,14 +23,15 @@ from typing import Any, Final
 
 import numpy as np
 
-from models.minutes.calibrate import AHEAD, folds_of
 from models.minutes.corpora import Annotated
 from models.minutes.examples import CueTable, read_cues
+from models.minutes.held_out import AHEAD, folds_of
 from models.minutes.inputs import Context, Told, Window
 from models.minutes.scores import UtteranceScores
 from models.minutes.session import RELEASED, MinutesModel
 from models.minutes.stages import corpora
 from models.minutes.vectors import VectorStore, VectorTable
+from models.minutes.words import grams_of
 from operators.understand.cues import CUES
 
 from .report import print_report, progress
@@ -48,7 +49,7 @@ def _without_cues(told: Told) -> Told:
 
 
 def _without_text(told: Told) -> Told:
-    return replace(told, text=np.zeros_like(told.text))
+    return replace(told, text=np.zeros_like(told.text), grams=())
 
 
 INPUT_OFF: Final[Mapping[str, Change]] = {"cues": _without_cues, "text": _without_text}
@@ -113,8 +114,8 @@ def told_of(truth: Annotated, vectors: VectorTable, cues: CueTable, change: Chan
         KeyError: text that was never encoded, or an utterance without figures.
     """
     for line in truth.lines:
-        words = len(line.text.split())
-        yield change(Told(line.speaker, words, vectors.of(line.text), cues[truth.name, line.id]))
+        words, figures = len(line.text.split()), cues[truth.name, line.id]
+        yield change(Told(line.speaker, words, vectors.of(line.text), figures, grams=grams_of(line.text)))
 
 
 def tables(

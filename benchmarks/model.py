@@ -15,6 +15,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
@@ -23,7 +24,7 @@ import numpy as np
 
 from flows.minutes_model import load_model
 from models.minutes.appraisal import AppraisalUnusable
-from models.minutes.inputs import WINDOW, Context, Told, Window
+from models.minutes.inputs import WINDOW, Context, Window
 from models.minutes.memory import memory_plan
 from models.minutes.session import MinutesModel, MinutesModelUnusable, SessionSettings
 from operators.settings import Settings
@@ -122,9 +123,9 @@ def rate(run: Callable[[], object]) -> float:
 
 def full_window(model: MinutesModel) -> Window:
     """A window as a long meeting has it."""
-    context, vectors = Context(), model.vectors(_LINE)
+    context, told = Context(), model.told("", _LINE, (0.0,) * len(model.layout.cues))
     for turn in range(6 * WINDOW):
-        context = context.heard(Told(f"s{turn % 4}", 16, vectors, (0.0,) * len(model.layout.cues)))
+        context = context.heard(replace(told, speaker=f"s{turn % 4}"))
     return context.window()
 
 

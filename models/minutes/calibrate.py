@@ -1,42 +1,28 @@
 """From the raw outputs of meetings that were not trained on: calibration, scores, and how good they are. No torch."""
 
-import random
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 
 from models.minutes.corpora import UNKNOWN, Annotated
+from models.minutes.held_out import AHEAD, Raw, labels_at
 from models.minutes.inputs import WINDOW, Floats, Told, Window
 from models.minutes.scores import (
     ELSEWHERE,
     HEADS,
     NOBODY,
     Calibration,
+    Mixture,
     Outputs,
     UtteranceScores,
     scores_of_line,
     sigmoid,
 )
 
-AHEAD: Final = (0, 2, 8)
-"""Utterances heard after the one that is scored: provisional, settled, final."""
-
 _NOTHING: Final = np.zeros((0, 0), np.float16)
-
-
-@dataclass(frozen=True)
-class Raw:
-    """What the network returned for every line of a meeting, by utterances ahead."""
-
-    heads: Mapping[int, Floats]
-    owner: Mapping[int, Floats]
-    joins: Mapping[int, Floats]
-    due: Mapping[int, list[Floats]]
-    newest: Mapping[int, npt.NDArray[np.int64]]
-    """The newest line of the window in which each line was scored."""
 
 
 def scores(truth: Annotated, raw: Raw, ahead: int, calibration: Calibration) -> list[UtteranceScores]:
@@ -50,16 +36,6 @@ def scores(truth: Annotated, raw: Raw, ahead: int, calibration: Calibration) -> 
             raw.heads[ahead][line], raw.owner[ahead][line], raw.joins[ahead][line], raw.due[ahead][line]
         )
         out.append(scores_of_line(row, window, len(window.utterances) - 1 - (newest - line), calibration))
-    return out
-
-
-def folds_of(meetings: Sequence[Annotated], count: int, seed: int) -> dict[str, int]:
-    """Which fold each group of meetings is held out in; every source is spread over all folds."""
-    out: dict[str, int] = {}
-    for source in sorted({m.source for m in meetings}):
-        groups = sorted({m.group for m in meetings if m.source == source} - out.keys())
-        random.Random(f"{seed}:{source}").shuffle(groups)
-        out |= {group: number % count for number, group in enumerate(groups)}
     return out
 
 
@@ -94,13 +70,47 @@ def judged(
     return Judged(np.concatenate(logits), np.concatenate(holds), np.concatenate(weights))
 
 
-def labels_at(truth: Annotated, ahead: int) -> npt.NDArray[np.int8]:
-    """Labels as they stand when so many utterances were heard after each line."""
-    labels = truth.labels.copy()
-    for awaits in truth.awaits:
-        if awaits.until > awaits.line + ahead:
-            labels[awaits.line, awaits.head] = UNKNOWN
-    return labels
+def mixture_of(
+    meetings: Sequence[Annotated], raw: Mapping[str, Raw], words: Mapping[str, Mapping[int, Floats]]
+) -> Mixture:
+    """Shares of network and words in each head, by logistic regression on settled and final scores; none below zero."""
+    spoken = {name: replace(one, heads=words[name]) for name, one in raw.items()}
+    of_network, of_words = [1.0] * len(HEADS), [0.0] * len(HEADS)
+    for head in range(len(HEADS)):
+        one, other = (judged(meetings, found, head, AHEAD[1:]) for found in (raw, spoken))
+        if one is not None and other is not None:
+            of_network[head], of_words[head] = _shares(one, other.logit)
+    return Mixture(tuple(of_network), tuple(of_words))
+
+
+def _shares(told: Judged, words: npt.NDArray[np.float64]) -> tuple[float, float]:
+    from scipy.optimize import minimize  # type: ignore[import-untyped]
+
+    rows = np.stack([told.logit, words, np.ones_like(words)], axis=1)
+    weight, holds = told.weight / told.weight.sum(), told.holds.astype(np.float64)
+    prior = np.array([0.5, 0.5, 0.0])
+
+    def loss(at: npt.NDArray[np.float64]) -> tuple[float, npt.NDArray[np.float64]]:
+        found = rows @ at
+        away = at - prior
+        cost = weight @ (np.logaddexp(0.0, found) - holds * found) + 1e-4 * away @ away
+        return float(cost), rows.T @ (weight * (sigmoid(found) - holds)) + 2e-4 * away
+
+    found = minimize(loss, prior, jac=True, method="L-BFGS-B", bounds=[(0, None), (0, None), (None, None)])
+    return round(float(found.x[0]), 6), round(float(found.x[1]), 6)
+
+
+def mixed(
+    raw: Mapping[str, Raw], words: Mapping[str, Mapping[int, Floats]], mixture: Mixture
+) -> dict[str, Raw]:
+    """Raw outputs whose heads are those of network and words together, as the released graph adds them."""
+    one, other = np.array(mixture.network, np.float32), np.array(mixture.words, np.float32)
+    return {
+        name: replace(
+            found, heads={a: heads * one + words[name][a] * other for a, heads in found.heads.items()}
+        )
+        for name, found in raw.items()
+    }
 
 
 def calibrated(meetings: Sequence[Annotated], raw: Mapping[str, Raw]) -> Calibration:

@@ -21,6 +21,8 @@ from models.minutes.noise import SUFFIX
 from models.minutes.scores import ELSEWHERE, HEADS, NOBODY
 
 UNKNOWN: Final = -1
+RESEARCH: Final = ("ami", "icsi")
+"""Sources of long meetings with few items."""
 _ACTION, _DECISION, _QUESTION, _ANSWER, _SUMMARY, _WITHDRAWN, _PROBLEM, _ABSTRACT = range(len(HEADS))
 
 Labels = npt.NDArray[np.int8]

@@ -16,6 +16,7 @@ from models.minutes.encoder import pieces_of
 from models.minutes.inputs import WINDOW, Context, Floats, Told, Window
 from models.minutes.scores import ELSEWHERE, NOBODY
 from models.minutes.vectors import VectorTable
+from models.minutes.words import grams_of
 
 CueTable = Mapping[tuple[str, str], tuple[float, ...]]
 """Figures of the rules by meeting and utterance."""
@@ -53,11 +54,8 @@ class Meeting:
     told: tuple[Told, ...]
     windows: Mapping[int, Window]
     """By the newest line."""
-
-    @property
-    def last(self) -> int:
-        """The newest line of the whole meeting."""
-        return len(self.told) - 1
+    stride: int = 1
+    """Lines between two windows; the last line always has one."""
 
 
 def meeting_of(truth: Annotated, vectors: VectorTable, cues: CueTable, stride: int = 1) -> Meeting:
@@ -67,7 +65,13 @@ def meeting_of(truth: Annotated, vectors: VectorTable, cues: CueTable, stride: i
         KeyError: text that was never encoded, or an utterance without figures.
     """
     told = tuple(
-        Told(line.speaker, len(line.text.split()), vectors.of(line.text), cues[truth.name, line.id])
+        Told(
+            line.speaker,
+            len(line.text.split()),
+            vectors.of(line.text),
+            cues[truth.name, line.id],
+            grams=grams_of(line.text),
+        )
         for line in truth.lines
     )
     context, windows = Context(), {}
@@ -75,7 +79,7 @@ def meeting_of(truth: Annotated, vectors: VectorTable, cues: CueTable, stride: i
         context = context.heard(one)
         if (index + 1) % stride == 0 or index == len(told) - 1:
             windows[index] = context.window()
-    return Meeting(truth, told, windows)
+    return Meeting(truth, told, windows, stride)
 
 
 @dataclass(frozen=True, slots=True)

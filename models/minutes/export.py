@@ -18,19 +18,22 @@ from kernels.onnx import OPSET, translation_table
 from kernels.plan import Plan
 from models.minutes.encoder import TEXT_WIDTH
 from models.minutes.inputs import GLOBALS, Context, Layout, Told, feeds
-from models.minutes.network import INPUTS, OUTPUTS, PLAN, Averaged
+from models.minutes.mixed import Mixed
+from models.minutes.network import OUTPUTS, PLAN, inputs_of
 from models.minutes.scores import HEADS, Calibration
+from models.minutes.words import BUCKETS
 
 
 class _Graph(nn.Module):  # type: ignore[misc]  # torch ships no types here
     """The network with its plan among the inputs."""
 
-    def __init__(self, net: Averaged) -> None:
+    def __init__(self, net: Mixed) -> None:
         super().__init__()
         self.net = net
+        self.inputs = inputs_of(net.layout)
 
     def forward(self, *values: Tensor) -> tuple[Tensor, ...]:
-        given = dict(zip(INPUTS, values, strict=True))
+        given = dict(zip(self.inputs, values, strict=True))
         starts, owners, meetings, globals_, modality = (given[name] for name in PLAN)
         # Tiles are how a GPU program cuts windows; standard operators know none, so any tensor will do for them.
         plan = Plan(
@@ -49,9 +52,13 @@ def example_of(layout: Layout) -> dict[str, Tensor]:
     def told(number: int) -> Told:
         there = [number % step == 0 for step in (3, 4, 5)]
         widths = [len(layout.sound), len(layout.picture), len(layout.slide)]
+        grams = tuple(int(g) for g in chance.integers(1, BUCKETS, 1 + number % 6))
         text = (chance.normal(size=(1 + number % 3, TEXT_WIDTH)) * 0.05).astype(np.float16)
-        senses = [(0.5,) * width if seen else None for width, seen in zip(widths, there, strict=True)]
-        return Told("ABC"[number % 3], 5, text, (0.1,) * len(layout.cues), *senses)
+        sound, picture, slide = (
+            (0.5,) * width if seen and width else None for width, seen in zip(widths, there, strict=True)
+        )
+        cues = (0.1,) * len(layout.cues)
+        return Told("ABC"[number % 3], 5, text, cues, sound, picture, slide, grams)
 
     windows = []
     for length in (150, 31, 17):
@@ -74,7 +81,7 @@ class Release:
     """Figures of the training, for the model card and for thresholds."""
 
 
-def export(net: Averaged, example: Mapping[str, Tensor], release: Release, path: Path) -> str:
+def export(net: Mixed, example: Mapping[str, Tensor], release: Release, path: Path) -> str:
     """Write the graph; returns the name of its version.
 
     ``example`` is a batch of two windows or more, with every modality in it and no two counts alike.
@@ -82,11 +89,14 @@ def export(net: Averaged, example: Mapping[str, Tensor], release: Release, path:
     import onnx
 
     graph = _Graph(net).eval()
-    values = tuple(example[name] for name in INPUTS)
+    names = graph.inputs
+    values = tuple(example[name] for name in names)
+    free = torch.export.Dim.DYNAMIC
+    shapes = tuple({0: free, 1: free} if name == "grams" else {0: free} for name in names)
     made = torch.onnx.export(
-        graph, values, dynamo=True, opset_version=OPSET, verbose=False, input_names=list(INPUTS),
+        graph, values, dynamo=True, opset_version=OPSET, verbose=False, input_names=list(names),
         output_names=list(OUTPUTS), custom_translation_table=translation_table(),
-        dynamic_shapes=(tuple({0: torch.export.Dim.DYNAMIC} for _ in INPUTS),),
+        dynamic_shapes=(shapes,),
     )  # fmt: skip
     model = made.model_proto
     weights = b"".join(

@@ -13,6 +13,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
+from models.minutes import words
 from models.minutes.encoder import STATES, TEXT_WIDTH, Vectors
 
 WINDOW: Final = 20
@@ -59,21 +60,29 @@ class Told:
     sound: tuple[float, ...] | None = None
     picture: tuple[float, ...] | None = None
     slide: tuple[float, ...] | None = None
+    grams: tuple[int, ...] = ()
+    """Buckets of its words (:func:`models.minutes.words.grams_of`)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """Widths of what goes in; weights are made for one."""
+    """Names of the figures that go in; weights are made for one. A sense without names has no part in a network."""
 
     cues: tuple[str, ...]
-    sound: tuple[str, ...] = ("none",)
-    picture: tuple[str, ...] = ("none",)
-    slide: tuple[str, ...] = ("none",)
+    sound: tuple[str, ...] = ()
+    picture: tuple[str, ...] = ()
+    slide: tuple[str, ...] = ()
 
     @property
     def core(self) -> int:
         """Figures of an utterance besides its text."""
         return _STRUCTURE + len(self.cues)
+
+    @property
+    def widths(self) -> dict[str, int]:
+        """Figures of a token of each kind that a network of this layout reads, besides the utterances themselves."""
+        senses = {"sound": len(self.sound), "picture": len(self.picture), "slide": len(self.slide)}
+        return {"text": TEXT_WIDTH, **{name: width for name, width in senses.items() if width}}
 
     @property
     def older(self) -> int:
@@ -83,7 +92,7 @@ class Layout:
     def digest(self) -> str:
         """Short name of everything that weights rely on."""
         told = [self.cues, self.sound, self.picture, self.slide, WINDOW, SPEAKERS, GLOBALS, ALLOWED, CHUNK]
-        told += [_KEPT_A_LEVEL, _LEVELS, TEXT_WIDTH, "pieces of one are spoken alone"]
+        told += [_KEPT_A_LEVEL, _LEVELS, TEXT_WIDTH, "pieces of one are spoken alone", words.VERSION]
         return hashlib.sha256(json.dumps(told).encode()).hexdigest()[:16]
 
 
@@ -172,8 +181,9 @@ def feeds(windows: Sequence[Window], layout: Layout) -> dict[str, npt.NDArray[np
     """Inputs of the graph for a batch of windows; each stands for itself.
 
     * ``utterance`` (N, layout.core) and ``place`` (N): figures of each utterance, and how far from the newest it is.
-    * ``text`` (pieces of utterances that have several), ``sound``, ``picture``, ``slide``: rows of figures;
-      ``text_of``, ``sound_of``, ``picture_of``, ``slide_of``: the utterance each belongs to.
+    * ``text`` (pieces of utterances that have several), and ``sound``, ``picture``, ``slide`` where the layout has
+      them: rows of figures; ``text_of`` and so on: the utterance each belongs to.
+    * ``grams`` (N, G): buckets of each utterance's words, filled up with 0.
     * ``spoken`` (N, TEXT_WIDTH): mean over an utterance's pieces; ``cell`` (N): its place in ``grid``, flat.
     * ``older`` (O, layout.older).
     * ``order`` (tokens): where each content token of the packed batch comes from, counting through the six
@@ -196,6 +206,7 @@ class _Rows:
         self._utterance: list[Floats] = []
         self._place: list[int] = []
         self._spoken: list[Floats] = []
+        self._grams: list[tuple[int, ...]] = []
         self._cell: list[int] = []
         self._figures: dict[str, list[npt.ArrayLike]] = {name: [] for name in MODALITIES[1:]}
         self._of: dict[str, list[int]] = {name: [] for name in MODALITIES[1:5]}
@@ -224,12 +235,13 @@ class _Rows:
             text = told.text.astype(np.float32)
             self._spoken.append(text[0] if len(text) == 1 else text.mean(axis=0))
             self._cell.append(meeting * WINDOW + place)
+            self._grams.append(told.grams)
             if len(told.text) > 1:
                 # The text of a single piece is in `spoken` already.
                 for piece in told.text:
                     self._token("text", piece, row)
             for name, figures in (("sound", told.sound), ("picture", told.picture), ("slide", told.slide)):
-                if figures is not None:
+                if figures is not None and name in self._layout.widths:
                     self._token(name, figures, row)
         self._close(meeting)
         self._first_windows.append(len(self._owners))
@@ -248,10 +260,7 @@ class _Rows:
 
     def arrays(self) -> dict[str, npt.NDArray[np.generic]]:
         layout = self._layout
-        widths = {
-            "text": TEXT_WIDTH, "sound": len(layout.sound), "picture": len(layout.picture),
-            "slide": len(layout.slide), "older": layout.older,
-        }  # fmt: skip
+        widths = layout.widths
         sizes = [len(self._place), *(len(self._figures[name]) for name in MODALITIES[1:])]
         begin = np.concatenate([[0], np.cumsum(sizes)])
         kinds = np.array([kind for kind, _ in self._tokens], np.int64)
@@ -262,8 +271,10 @@ class _Rows:
             "place": np.array(self._place, np.int64),
             "spoken": _stacked(self._spoken, TEXT_WIDTH),
             "cell": np.array(self._cell, np.int64),
-            **{name: _stacked(self._figures[name], widths[name]) for name in MODALITIES[1:]},
-            **{f"{name}_of": np.array(self._of[name], np.int64) for name in MODALITIES[1:5]},
+            "grams": _filled(self._grams),
+            **{name: _stacked(self._figures[name], width) for name, width in widths.items()},
+            **{f"{name}_of": np.array(self._of[name], np.int64) for name in widths},
+            "older": _stacked(self._figures["older"], layout.older),
             "order": begin[kinds] + at if len(kinds) else at,
             "grid": np.array(self._grid, np.int64).reshape(-1, WINDOW),
             "window_starts": np.array(self._starts, np.int32),
@@ -279,6 +290,13 @@ def _stacked(rows: Sequence[npt.ArrayLike], width: int) -> Floats:
     if not rows:
         return np.zeros((0, width), np.float32)
     return np.asarray(rows, np.float32).reshape(-1, width)
+
+
+def _filled(rows: Sequence[tuple[int, ...]]) -> npt.NDArray[np.int64]:
+    out = np.zeros((len(rows), max(1, *map(len, rows)) if rows else 1), np.int64)
+    for at, row in enumerate(rows):
+        out[at, : len(row)] = row
+    return out
 
 
 def _slots(utterances: Sequence[Told]) -> dict[str, int]:

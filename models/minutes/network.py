@@ -16,17 +16,29 @@ from models.minutes.encoder import TEXT_WIDTH
 from models.minutes.inputs import ALLOWED, GLOBALS, MODALITIES, WINDOW, Layout
 from models.minutes.scores import HEADS
 
-SENSES: Final = ("text", "sound", "picture", "slide")
 PLAN: Final = ("window_starts", "window_meeting", "meeting_windows", "global_starts", "modality")
 """Inputs that make the attention operator's plan."""
 
-INPUTS: Final = (
-    "utterance", "place", "spoken", "cell", *SENSES, *(f"{name}_of" for name in SENSES), "older", "order", "grid",
-    *PLAN,
-)  # fmt: skip
-"""Inputs of the graph, in its order."""
-
 OUTPUTS: Final = ("heads", "owner", "joins", "due")
+
+
+def inputs_of(layout: Layout) -> tuple[str, ...]:
+    """Names of the graph's inputs, in its order."""
+    senses = tuple(layout.widths)
+    owners = (f"{name}_of" for name in senses)
+    return (
+        "utterance",
+        "place",
+        "spoken",
+        "grams",
+        "cell",
+        *senses,
+        *owners,
+        "older",
+        "order",
+        "grid",
+        *PLAN,
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,13 +96,7 @@ class MinutesNetwork(nn.Module):  # type: ignore[misc]
         width = settings.width
         self.utterance = nn.Linear(layout.core, width)
         self.place = nn.Embedding(WINDOW, width)
-        widths = {
-            "text": TEXT_WIDTH,
-            "sound": len(layout.sound),
-            "picture": len(layout.picture),
-            "slide": len(layout.slide),
-        }
-        self.sense = nn.ModuleDict({name: nn.Linear(size, width) for name, size in widths.items()})
+        self.sense = nn.ModuleDict({name: nn.Linear(size, width) for name, size in layout.widths.items()})
         self.spoken = nn.Linear(TEXT_WIDTH, width)
         self.older = nn.Linear(layout.older, width)
         self.kinds = nn.Parameter(torch.zeros(len(MODALITIES), width))
@@ -112,12 +118,12 @@ class MinutesNetwork(nn.Module):  # type: ignore[misc]
         """Logits as :class:`models.minutes.scores.Outputs` describes them."""
         core = self.utterance(given["utterance"]) + self.place(given["place"])
         parts = [core + self.drop_text(self.spoken(given["spoken"])) + self.kinds[0]]
-        for kind, name in enumerate(SENSES, 1):
-            read = self.sense[name](given[name])
+        for name, sense in self.sense.items():
+            read = sense(given[name])
             parts.append(
                 (self.drop_text(read) if name == "text" else read)
                 + core[given[f"{name}_of"]]
-                + self.kinds[kind]
+                + self.kinds[MODALITIES.index(name)]
             )
         parts.append(self.older(given["older"]) + self.kinds[5])
         order = given["order"]

@@ -71,6 +71,31 @@ class Calibration:
 
 
 @dataclass(frozen=True, slots=True)
+class Mixture:
+    """What share of a head's logit the network's has, and that of the words (:mod:`models.minutes.linear`)."""
+
+    network: tuple[float, ...] = (1.0,) * len(HEADS)
+    words: tuple[float, ...] = (0.0,) * len(HEADS)
+
+    def told(self) -> str:
+        """As text."""
+        return json.dumps({"network": self.network, "words": self.words})
+
+    @classmethod
+    def read(cls, told: str) -> "Mixture":
+        """The reverse of :meth:`told`.
+
+        Raises:
+            ValueError, KeyError: text of another form.
+        """
+        found = json.loads(told)
+        made = cls(tuple(map(float, found["network"])), tuple(map(float, found["words"])))
+        if len(made.network) != len(HEADS) or len(made.words) != len(HEADS):
+            raise ValueError(f"mixture is not of {len(HEADS)} heads")
+        return made
+
+
+@dataclass(frozen=True, slots=True)
 class Outputs:
     """What the graph returns for a batch: a row for each utterance; ``due`` one more for each piece of an utterance
     that has several, after those of all utterances."""

@@ -19,10 +19,11 @@ from models.minutes.scores import (
     scores_of,
     scores_of_line,
 )
+from models.minutes.words import grams_of
 
 RELEASED: Final = Path(__file__).with_name("minutes.onnx")
 _OUTPUTS: Final = ("heads", "owner", "joins", "due")
-_EMPTY: Final[tuple[tuple[str, ...], ...]] = (("none",), ("none",), ("none",))
+_EMPTY: Final[tuple[tuple[str, ...], ...]] = ((), (), ())
 
 
 class MinutesModelUnusable(Exception):
@@ -87,6 +88,10 @@ class MinutesModel:
         """Vectors of an utterance's pieces; bounded, however long it is."""
         return self._encoder.encode(text)
 
+    def told(self, speaker: str, text: str, cues: tuple[float, ...]) -> Told:
+        """What the graph reads of an utterance; bounded, however long it is."""
+        return Told(speaker, len(text.split()), self.vectors(text), cues, grams=grams_of(text))
+
     def scores(self, window: Window) -> Sequence[UtteranceScores]:
         """Scores of all utterances of a window, oldest first."""
         if not window.utterances:
@@ -103,7 +108,7 @@ class MinutesModel:
 
     def warm_up(self) -> None:
         """Run once, so that the first utterance of a meeting does not wait for memory to be set up."""
-        told = Told("", 2, self.vectors("Good morning."), (0.0,) * len(self.layout.cues))
+        told = self.told("", "Good morning.", (0.0,) * len(self.layout.cues))
         self.scores(Window((told,)))
 
 

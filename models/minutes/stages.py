@@ -2,11 +2,15 @@
 
     python -m models.minutes.stages prepare --scripts DIR… --research FOLDER --out vectors/
     python -m models.minutes.stages train … --fold 0 --folds 3 --out fold-0.pt --raw fold-0.pkl      (once a fold)
-    python -m models.minutes.stages calibrate … --raw fold-*.pkl --out calibration.json --scores out_of_fold.pkl
-    python -m models.minutes.stages export … --network fold-*.pt --out minutes.onnx
+    python -m models.minutes.stages words … --fold 0 --folds 3 --out words-0.npz --raw words-0.pkl            (the same)
+    python -m models.minutes.stages calibrate … --raw fold-*.pkl --raw-words words-*.pkl --out calibration.json
+        --mixture mixture.json --scores out_of_fold.pkl
+    python -m models.minutes.stages export … --network fold-*.pt --words words-*.npz --mixture mixture.json
+        --out minutes.onnx
 
-What is released is the mean of the networks of all folds. Thresholds and calibration come from meetings that the
-network which scored them has not seen. `prepare` keeps what it has encoded and goes on there; the others are short.
+What is released is the mean of the networks and of the linear models of all folds. Thresholds and calibration come
+from meetings that the network which scored them has not seen. `prepare` keeps what it has encoded and goes on there;
+the others are short.
 """
 
 import argparse
@@ -15,25 +19,26 @@ import pickle
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
 from models.everyday_meetings import load_everyday
 from models.minutes import calibrate as judge
+from models.minutes import held_out, linear
 from models.minutes.corpora import Annotated, everyday, research
 from models.minutes.encoder import Encoder
 from models.minutes.examples import Meeting, meeting_of, read_cues
-from models.minutes.inputs import Layout
+from models.minutes.inputs import Floats, Layout
 from models.minutes.noise import SUFFIX
-from models.minutes.scores import Calibration
+from models.minutes.scores import Calibration, Mixture
 from models.minutes.vectors import VectorStore
 
-_STRIDE = 6
+_STRIDE: Final = 6
 """Lines between windows in training."""
 
-_SCORED_STRIDE = 4
-"""The same where long research meetings are scored."""
+_SCORED: Final = {"everyday": 1, "snippet": 1, "ami": 4, "icsi": 4}
+"""The same where meetings are scored, by source: research meetings are long."""
 
 
 def corpora(scripts: Sequence[Path], folders: Sequence[Path], apart: Sequence[str]) -> list[Annotated]:
@@ -82,22 +87,40 @@ def _train(given: argparse.Namespace, meetings: Sequence[Annotated]) -> None:
     settings = TrainSettings(
         epochs=given.epochs, research=given.research_windows, seed=given.seed + given.fold
     )
-    fold = judge.folds_of(meetings, given.folds, given.seed)
+    fold = held_out.folds_of(meetings, given.folds, given.seed)
     layout, seen = _read(given, [m for m in meetings if fold[m.group] != given.fold], _STRIDE)
     net = fit(seen, layout, NetworkSettings(), settings)
     held = [m for m in meetings if fold[m.group] == given.fold]
-    found: dict[str, judge.Raw] = {}
-    for stride, sources in ((1, ("everyday", "snippet")), (_SCORED_STRIDE, ("ami", "icsi"))):
-        _, unseen = _read(given, [m for m in held if m.source in sources], stride)
-        found |= {m.truth.name: scores(net, m, layout, judge.AHEAD) for m in unseen}
+    found: dict[str, held_out.Raw] = {}
+    for source, stride in _SCORED.items():
+        _, unseen = _read(given, [m for m in held if m.source == source], stride)
+        found |= {m.truth.name: scores(net, m, layout) for m in unseen}
     given.raw[0].write_bytes(pickle.dumps(found))
     torch.save(net.state_dict(), given.out)
 
 
+def _words(given: argparse.Namespace, meetings: Sequence[Annotated]) -> None:
+    fold = held_out.folds_of(meetings, given.folds, given.seed)
+    _, cues = read_cues(given.cues)
+    settings = linear.LinearSettings(given.inverse_penalty, given.research_share, seed=given.seed)
+    model = linear.fit([m for m in meetings if fold[m.group] != given.fold], cues, settings)
+    model.write(given.out)
+    model = linear.Linear.read(given.out)
+    held = [m for m in meetings if fold[m.group] == given.fold and m.source in _SCORED]
+    found = {m.name: linear.scores(m, cues, model, _SCORED[m.source]) for m in held}
+    given.raw[0].write_bytes(pickle.dumps(found))
+
+
 def _calibrate(given: argparse.Namespace, meetings: Sequence[Annotated]) -> None:
-    raw: dict[str, judge.Raw] = {}
+    network: dict[str, held_out.Raw] = {}
+    words: dict[str, dict[int, Floats]] = {}
     for path in given.raw:
-        raw |= pickle.loads(path.read_bytes())
+        network |= pickle.loads(path.read_bytes())
+    for path in given.raw_words:
+        words |= pickle.loads(path.read_bytes())
+    mixture = judge.mixture_of(meetings, network, words)
+    given.mixture.write_text(mixture.told() + "\n")
+    raw = judge.mixed(network, words, mixture)
     calibration = judge.calibrated(meetings, raw)
     given.out.write_text(calibration.told() + "\n")
     told = judge.figures(meetings, raw, calibration)
@@ -105,7 +128,7 @@ def _calibrate(given: argparse.Namespace, meetings: Sequence[Annotated]) -> None
     kept = {
         m.name: {
             "ids": [line.id for line in m.lines],
-            **{ahead: judge.scores(m, raw[m.name], ahead, calibration) for ahead in judge.AHEAD},
+            **{ahead: judge.scores(m, raw[m.name], ahead, calibration) for ahead in held_out.AHEAD},
         }
         for m in meetings
         if m.name in raw
@@ -117,6 +140,7 @@ def _export(given: argparse.Namespace, meetings: Sequence[Annotated]) -> None:
     import torch
 
     from models.minutes.export import Release, example_of, export
+    from models.minutes.mixed import Mixed, Words
     from models.minutes.network import Averaged, MinutesNetwork, NetworkSettings
 
     names, _ = read_cues(given.cues[:1])
@@ -125,7 +149,8 @@ def _export(given: argparse.Namespace, meetings: Sequence[Annotated]) -> None:
     for path in given.network:
         networks.append(MinutesNetwork(layout, NetworkSettings()))
         networks[-1].load_state_dict(torch.load(path, weights_only=True))
-    net = Averaged(networks)
+    words = Words(linear.Linear.mean([linear.Linear.read(path) for path in given.words]))
+    net = Mixed(Averaged(networks), words, Mixture.read(given.mixture.read_text()))
     calibration = Calibration.read(given.calibration.read_text())
     facts: Mapping[str, Any] = json.loads(given.figures.read_text())
     sizes = {s: sum(m.source == s for m in meetings) for s in sorted({m.source for m in meetings})}
@@ -137,7 +162,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Command line; each stage reads files and writes some."""
     parser = argparse.ArgumentParser(description="stages of the minutes model's pipeline")
     stages = parser.add_subparsers(dest="stage", required=True)
-    work = {"prepare": _prepare, "train": _train, "calibrate": _calibrate, "export": _export}
+    work = {"prepare": _prepare, "train": _train, "words": _words, "calibrate": _calibrate, "export": _export}
     for name in work:
         stage = stages.add_parser(name)
         stage.add_argument("--scripts", type=Path, nargs="*", default=[])
@@ -150,9 +175,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
         stage.add_argument("--threads", type=int, default=2)
         stage.add_argument("--epochs", type=int, default=10)
         stage.add_argument("--research-windows", type=int, default=1500)
+        stage.add_argument("--inverse-penalty", type=float, default=1.0)
+        stage.add_argument("--research-share", type=float, default=10.0)
         stage.add_argument("--fold", type=int, default=0)
         stage.add_argument("--folds", type=int, default=3)
         stage.add_argument("--raw", type=Path, nargs="*", default=[])
+        stage.add_argument("--raw-words", type=Path, nargs="*", default=[])
+        stage.add_argument("--words", type=Path, nargs="*", default=[])
+        stage.add_argument("--mixture", type=Path)
         stage.add_argument("--figures", type=Path)
         stage.add_argument("--scores", type=Path)
         stage.add_argument("--network", type=Path, nargs="*", default=[])

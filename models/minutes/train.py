@@ -13,8 +13,8 @@ import torch
 from torch import Tensor
 
 from kernels.plan import Plan, allow_table, plan
-from models.minutes.calibrate import Raw
 from models.minutes.examples import Example, Meeting, Targets, repeated, shuffled, targets_of
+from models.minutes.held_out import AHEAD, Raw, newest_lines
 from models.minutes.inputs import ALLOWED, GLOBALS, MODALITIES, WINDOW, Floats, Layout, feeds
 from models.minutes.network import MinutesNetwork, NetworkSettings
 from models.minutes.scores import HEADS, Outputs, due_of
@@ -175,21 +175,18 @@ def _has(example: Example, head: int) -> bool:
     return bool((labels > 0).any())
 
 
-def scores(
-    net: MinutesNetwork, meeting: Meeting, layout: Layout, ahead: Sequence[int], batch: int = 32
-) -> Raw:
+def scores(net: MinutesNetwork, meeting: Meeting, layout: Layout, batch: int = 32) -> Raw:
     """Raw outputs of every line with each number of utterances after it (fewer at the end of the meeting).
 
     Where the meeting has no window that ends just there, the next one counts.
     """
-    ends = np.array(sorted(meeting.windows))
-    lines = np.arange(len(meeting.told))
-    newest = {a: ends[np.searchsorted(ends, np.minimum(lines + a, meeting.last))] for a in ahead}
+    lines, ends = range(len(meeting.told)), sorted(meeting.windows)
+    newest = newest_lines(len(lines), meeting.stride)
     raw = Raw(
-        {a: np.zeros((len(lines), len(HEADS)), np.float32) for a in ahead},
-        {a: np.zeros((len(lines), WINDOW + 2), np.float32) for a in ahead},
-        {a: np.zeros((len(lines), WINDOW + 1), np.float32) for a in ahead},
-        {a: [_NO_PIECES] * len(lines) for a in ahead},
+        {a: np.zeros((len(lines), len(HEADS)), np.float32) for a in AHEAD},
+        {a: np.zeros((len(lines), WINDOW + 2), np.float32) for a in AHEAD},
+        {a: np.zeros((len(lines), WINDOW + 1), np.float32) for a in AHEAD},
+        {a: [_NO_PIECES] * len(lines) for a in AHEAD},
         newest,
     )
     with torch.no_grad():
@@ -202,7 +199,7 @@ def scores(
                 for place, told in enumerate(example.window.utterances):
                     line = example.oldest + place
                     due, piece = due_of(found, row, piece, len(told.text))
-                    for a in ahead:
+                    for a in AHEAD:
                         if newest[a][line] == example.newest:
                             raw.heads[a][line], raw.due[a][line] = found.heads[row], due
                             raw.owner[a][line], raw.joins[a][line] = found.owner[row], found.joins[row]

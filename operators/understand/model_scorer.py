@@ -24,8 +24,7 @@ class ModelScorer:
 
     def told(self, spoken: Spoken, cues: Figures) -> Told:
         """See `Scorer`."""
-        text = spoken.text[:MAX_CHARACTERS]
-        return Told(spoken.speaker or "", len(text.split()), self._model.vectors(text), cues)
+        return self._model.told(spoken.speaker or "", spoken.text[:MAX_CHARACTERS], cues)
 
     def scores(self, window: Window, digest: bytes) -> Sequence[UtteranceScores]:
         """See `Scorer`."""

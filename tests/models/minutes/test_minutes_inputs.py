@@ -5,6 +5,7 @@ import pytest
 
 from models.minutes.encoder import MAX_PIECES, TEXT_WIDTH, pieces_of
 from models.minutes.inputs import GLOBALS, WINDOW, Context, Layout, Told, Window, feeds
+from models.minutes.words import BUCKETS
 
 LAYOUT = Layout(("one", "two"), ("rise",), ("nods", "hands"), ("dates",))
 
@@ -19,6 +20,7 @@ def told(number: int, senses: bool = True) -> Told:
         (0.3,) if senses and number % 3 == 0 else None,
         (1.0, 0.0) if senses and number % 4 == 0 else None,
         (0.5,) if senses and number % 5 == 0 else None,
+        tuple(int(g) for g in sorted(chance.integers(1, BUCKETS, number % 5))),
     )
 
 
@@ -73,6 +75,13 @@ def test_a_missing_sense_has_no_token() -> None:
     given = feeds([without], LAYOUT)
     assert set(given["modality"].tolist()) == {0, 1}
     assert given["sound"].shape == (0, 1) and given["picture"].shape == (0, 2)
+
+
+def test_a_sense_that_a_network_does_not_read_goes_in_nowhere() -> None:
+    given = feeds([heard(30).window()], Layout(LAYOUT.cues))
+    assert not {"sound", "picture", "slide", "sound_of"} & set(given)
+    assert set(given["modality"].tolist()) == {0, 1, 5}
+    assert np.array_equal(np.sort(given["order"]), np.arange(len(given["order"])))
 
 
 @pytest.mark.train

@@ -12,9 +12,10 @@ torch = pytest.importorskip("torch")
 
 from models.minutes.inputs import Layout, Window, feeds  # noqa: E402
 from models.minutes.network import MinutesNetwork, NetworkSettings  # noqa: E402
-from models.minutes.scores import HEADS, Calibration, Outputs, scores_of  # noqa: E402
+from models.minutes.scores import HEADS, Calibration, Mixture, Outputs, scores_of  # noqa: E402
 from models.minutes.train import plan_of, tensors_of  # noqa: E402
 from tests.models.minutes.test_minutes_inputs import LAYOUT, heard, told  # noqa: E402
+from tests.models.minutes.test_minutes_words import weights  # noqa: E402
 
 pytestmark = pytest.mark.train
 RELEASED = Path(__file__).resolve().parents[3] / "models" / "minutes" / "minutes.onnx"
@@ -73,10 +74,12 @@ def test_the_graph_computes_the_same_and_goes_through_the_operator(net: Any, tmp
     import onnxruntime
 
     from models.minutes.export import Release, example_of, export, without_attention
+    from models.minutes.mixed import Mixed, Words
     from models.minutes.network import Averaged
 
     other = MinutesNetwork(LAYOUT, SMALL).eval()
-    both = Averaged([net, other]).eval()
+    shares = Mixture((0.5,) * len(HEADS), (1.5,) * len(HEADS))
+    both = Mixed(Averaged([net, other]), Words(weights(1)), shares).eval()
     path = tmp_path / "minutes.onnx"
     export(both, example_of(LAYOUT), Release(LAYOUT, Calibration(), "none", {}), path)
     session = onnxruntime.InferenceSession(path.read_bytes(), providers=["CPUExecutionProvider"])

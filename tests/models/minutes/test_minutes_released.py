@@ -1,6 +1,7 @@
 """The released network on meetings: more evidence is no less sure, and it is no clock."""
 
 import json
+from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 
@@ -30,8 +31,7 @@ def meeting(name: str) -> tuple[Script, tuple[Told, ...]]:
     state = engine.start(context_of(script))
     for spoken in spoken_of(script):
         state, reading = engine.read(state, spoken)
-        vectors = model().vectors(spoken.text)
-        told.append(Told(spoken.speaker or "", len(spoken.text.split()), vectors, cues_of(reading)))
+        told.append(model().told(spoken.speaker or "", spoken.text, cues_of(reading)))
     return script, tuple(told)
 
 
@@ -100,5 +100,18 @@ def test_promises_score_above_other_talk() -> None:
     assert np.mean(yes) > 4 * np.mean(no)
 
 
+def test_words_said_next_reach_a_settled_score() -> None:
+    script, told = meeting("storage-night")
+    nothing = (0.0,) * len(CUES)
+    moved = []
+    for line in promises(script):
+        now = heard(told[: line + 1])
+        other = model().told("Somebody else", "Thanks, then that is done by you.", nothing)
+        for grams in (other.grams, ()):
+            moved.append(model().scores(now.heard(replace(other, grams=grams)).window())[-2].action)
+    one, two = np.array(moved[::2]), np.array(moved[1::2])
+    assert np.abs(one - two).max() > 0.01, "the words alone"
+
+
 def test_an_empty_window_has_no_scores() -> None:
-    assert model().scores(Window((Told("", 0, model().vectors(""), (0.0,) * len(CUES)),)))[0].due is not None
+    assert model().scores(Window((model().told("", "", (0.0,) * len(CUES)),)))[0].due is not None

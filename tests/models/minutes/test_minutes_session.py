@@ -30,8 +30,7 @@ def _windows(model: MinutesModel, seed: int, count: int) -> list[Window]:
     for number in range(count):
         text = draw.choice(_SAID)
         cues = tuple(draw.random() for _ in CUES)
-        told = Told(f"s{draw.randrange(40)}", len(text.split()), model.vectors(text), cues)
-        context = context.heard(told)
+        context = context.heard(model.told(f"s{draw.randrange(40)}", text, cues))
         if number % 7 == 0 or number < 25:
             out.append(context.window())
     return out
