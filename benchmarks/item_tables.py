@@ -1,14 +1,14 @@
 """Scores of all training meetings by networks that have not seen them, with a part of the network or its input off.
 
-    python -m benchmarks.item_tables --graph minutes.onnx --scripts DIR… --research FOLDER --cues FILE… --vectors DIR
-    --without attention --out PKL
+    python -m benchmarks.item_tables --graphs fold-0.onnx fold-1.onnx fold-2.onnx --scripts DIR… --research FOLDER
+    --cues FILE… --vectors DIR --without attention --out PKL
 
-``--graph`` is the mean of the networks of all folds; each meeting is scored by the one that was trained without it,
-taken out of the graph. Scripts, research, apart, cues, vectors, folds and seed are those of the training
-(`models.minutes.stages`). What comes out has the form of its ``out_of_fold.pkl``, with a score at every utterance.
+``--graphs`` are those of all folds, in their order: `models.minutes.stages export` makes each of one network and one
+linear model. A meeting is scored by the one that was trained without it. Scripts, research, apart, cues, vectors and
+seed are those of the training. What comes out has the form of its ``out_of_fold.pkl``, with a score at every utterance.
 Nothing is trained anew: a part that is off is off for a network which has learned with it. Prints one JSON line.
 
-Needs onnx, which training brings, and torch for ``--without attention``.
+Needs onnx, which training brings, for what is off in the graph.
 """
 
 import argparse
@@ -28,7 +28,7 @@ from models.minutes.examples import CueTable, read_cues
 from models.minutes.held_out import AHEAD, folds_of
 from models.minutes.inputs import Context, Told, Window
 from models.minutes.scores import UtteranceScores
-from models.minutes.session import RELEASED, MinutesModel
+from models.minutes.session import MinutesModel
 from models.minutes.stages import corpora
 from models.minutes.vectors import VectorStore, VectorTable
 from models.minutes.words import grams_of
@@ -53,40 +53,30 @@ def _without_text(told: Told) -> Told:
 
 
 INPUT_OFF: Final[Mapping[str, Change]] = {"cues": _without_cues, "text": _without_text}
-"""What the network does not get, by name."""
+"""What neither network nor linear model get, by name."""
+
+GRAPH_OFF: Final = {"attention": ".gain", "network": ".of_network", "linear": ".of_words"}
+"""Ends of the names of weights that are zero where a part of the graph is off: the attention operator's output, the
+network's share of the heads, the linear model's."""
 
 
-def one_of(graph: bytes, number: int) -> bytes:
-    """The graph with one of its averaged networks alone.
+def with_zeros(graph: bytes, end: str) -> bytes:
+    """The graph with nothing in all weights whose names end like this.
 
     Raises:
-        ValueError: the graph is no mean of that many networks.
+        ValueError: there are none.
     """
     import onnx
 
     model = onnx.load_from_string(graph)
-    made = {name: node for node in model.graph.node for name in node.output}
-    chosen = 0
-    for node in model.graph.node:
-        stack = made.get(node.input[0]) if node.op_type == "ReduceMean" else None
-        if stack is None or stack.op_type != "Concat":
-            continue
-        if number >= len(stack.input):
-            raise ValueError(f"the graph is the mean of {len(stack.input)} networks")
-        stack.input[:] = [stack.input[number]]
-        chosen += 1
-    if not chosen:
-        raise ValueError("the graph is no mean of networks")
-    needed = {output.name for output in model.graph.output}
-    kept = []
-    for node in reversed(model.graph.node):
-        if needed & set(node.output):
-            needed |= set(node.input)
-            kept.append(node)
-    del model.graph.node[:]
-    model.graph.node.extend(reversed(kept))
-    found: bytes = model.SerializeToString(deterministic=True)
-    return found
+    found = [part for part in model.graph.initializer if part.name.endswith(end)]
+    if not found:
+        raise ValueError(f"the graph has no weights {end}")
+    for part in found:
+        nothing = np.zeros_like(onnx.numpy_helper.to_array(part))
+        part.CopyFrom(onnx.numpy_helper.from_array(nothing, part.name))
+    out: bytes = model.SerializeToString(deterministic=True)
+    return out
 
 
 def scored(told: Iterable[Told], scores: Scored) -> dict[int, list[UtteranceScores]]:
@@ -134,20 +124,12 @@ def tables(
     return out
 
 
-def _graphs(graph: bytes, folds: int, without: str | None) -> dict[int, bytes]:
-    if without == "attention":
-        from models.minutes.export import without_attention
-
-        graph = without_attention(graph)
-    return {number: one_of(graph, number) for number in range(folds)}
-
-
 def main(arguments: list[str] | None = None) -> int:
     """Command line; 0 when done, 2 when there is nothing to score."""
     given = _arguments(arguments)
     begun = time.perf_counter()
     meetings = corpora(given.scripts, given.research, given.apart)
-    fold = folds_of(meetings, given.folds, given.seed)
+    fold = folds_of(meetings, len(given.graphs), given.seed)
     mine = [
         m for source in given.sources for m in [m for m in meetings if m.source == source][:: given.every]
     ]
@@ -159,9 +141,11 @@ def main(arguments: list[str] | None = None) -> int:
     change = INPUT_OFF.get(given.without, _as_it_is)
     with tempfile.TemporaryDirectory() as folder:
         models = {}
-        for number, graph in _graphs(given.graph.read_bytes(), given.folds, given.without).items():
-            path = Path(folder) / f"fold-{number}.onnx"
-            path.write_bytes(graph)
+        for number, path in enumerate(given.graphs):
+            if given.without in GRAPH_OFF:
+                graph = with_zeros(path.read_bytes(), GRAPH_OFF[given.without])
+                path = Path(folder) / f"fold-{number}.onnx"
+                path.write_bytes(graph)
             models[number] = MinutesModel(CUES, path)
         table = tables(mine, fold, models, lambda truth: told_of(truth, vectors, cues, change))
     given.out.parent.mkdir(parents=True, exist_ok=True)
@@ -178,7 +162,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 def _arguments(arguments: list[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--graph", type=Path, default=RELEASED)
+    parser.add_argument("--graphs", type=Path, nargs="+", required=True)
     parser.add_argument("--scripts", type=Path, nargs="*", default=[])
     parser.add_argument("--research", type=Path, nargs="*", default=[])
     parser.add_argument("--apart", nargs="*", default=[])
@@ -186,8 +170,7 @@ def _arguments(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--vectors", type=Path, required=True)
     parser.add_argument("--sources", nargs="+", default=["everyday", "ami"], help="also heard, snippet, icsi")
     parser.add_argument("--every", type=int, default=1, help="only every so manieth meeting of each source")
-    parser.add_argument("--without", choices=("attention", *INPUT_OFF))
-    parser.add_argument("--folds", type=int, default=3)
+    parser.add_argument("--without", choices=(*GRAPH_OFF, *INPUT_OFF))
     parser.add_argument("--seed", type=int, default=0, help="of the training: it says who was held out where")
     parser.add_argument("--out", type=Path, required=True)
     return parser.parse_args(arguments)

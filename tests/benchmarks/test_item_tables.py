@@ -1,11 +1,11 @@
-"""Networks taken out of the released graph, which is the mean of them."""
+"""Parts of the released graph, and of what it reads, that are off."""
 
 import numpy as np
 import numpy.typing as npt
 import onnxruntime
 import pytest
 
-from benchmarks.item_tables import INPUT_OFF, one_of
+from benchmarks.item_tables import GRAPH_OFF, INPUT_OFF, with_zeros
 from models.minutes.inputs import Context, Layout, Told, Window, feeds
 from models.minutes.session import RELEASED
 from operators.understand.cues import CUES
@@ -15,12 +15,15 @@ def _window() -> Window:
     chance, context = np.random.default_rng(0), Context()
     for number in range(40):
         text = (chance.normal(size=(1 + number % 2, 768)) * 0.05).astype(np.float16)
-        context = context.heard(Told("ABC"[number % 3], 6, text, tuple(chance.random(len(CUES)).tolist())))
+        context = context.heard(
+            Told("ABC"[number % 3], 6, text, tuple(chance.random(len(CUES)).tolist()), grams=(7, 11 + number))
+        )
     return context.window()
 
 
 @pytest.mark.train
-def test_the_released_graph_is_the_mean_of_its_networks() -> None:
+@pytest.mark.parametrize("part", GRAPH_OFF)
+def test_a_part_of_the_released_graph_is_off(part: str) -> None:
     pytest.importorskip("onnx")
     given = feeds([_window()], Layout(CUES))
 
@@ -29,18 +32,29 @@ def test_the_released_graph_is_the_mean_of_its_networks() -> None:
         return np.asarray(session.run(["heads"], given)[0])
 
     graph = RELEASED.read_bytes()
-    each = [heads(one_of(graph, number)) for number in range(3)]
-    assert np.abs(np.mean(each, axis=0) - heads(graph)).max() < 1e-4
-    assert all(np.abs(one - other).max() > 0.1 for one, other in zip(each, [*each[1:], each[0]], strict=True))
+    off = with_zeros(graph, GRAPH_OFF[part])
+    assert np.abs(heads(off) - heads(graph)).max() > 0.1
+    assert heads(with_zeros(off, GRAPH_OFF[part])).tolist() == heads(off).tolist()
 
 
 @pytest.mark.train
-def test_a_graph_of_fewer_networks_is_refused() -> None:
+def test_network_and_linear_model_add_up_to_the_released_graph() -> None:
     pytest.importorskip("onnx")
-    with pytest.raises(ValueError, match="the mean of 3 networks"):
-        one_of(RELEASED.read_bytes(), 3)
-    with pytest.raises(ValueError, match="the mean of 1 networks"):
-        one_of(one_of(RELEASED.read_bytes(), 0), 1)
+    given, graph = feeds([_window()], Layout(CUES)), RELEASED.read_bytes()
+
+    def heads(graph: bytes) -> npt.NDArray[np.float32]:
+        session = onnxruntime.InferenceSession(graph, providers=["CPUExecutionProvider"])
+        return np.asarray(session.run(["heads"], given)[0])
+
+    parts = [heads(with_zeros(graph, GRAPH_OFF[part])) for part in ("network", "linear")]
+    assert np.abs(sum(parts) - heads(graph)).max() < 1e-3
+
+
+@pytest.mark.train
+def test_a_graph_without_such_a_part_is_refused() -> None:
+    pytest.importorskip("onnx")
+    with pytest.raises(ValueError, match="no weights"):
+        with_zeros(RELEASED.read_bytes(), ".nothing")
 
 
 def test_inputs_that_are_off_are_empty_and_nothing_else_is_changed() -> None:
