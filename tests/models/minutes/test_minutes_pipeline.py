@@ -65,16 +65,18 @@ def test_from_scripts_to_a_graph_that_loads(tmp_path: Path) -> None:
 
     dvc = str(Path(sys.executable).parent / "dvc")
     run(dvc, "init", "--no-scm", "--quiet")
-    run(dvc, "repro", "--quiet", "minutes_export")
+    run(dvc, "repro", "--quiet", "minutes_items")
     figures = json.loads((tmp_path / "build" / "minutes" / "figures.json").read_text(encoding="utf-8"))
     assert figures["everyday"]["ahead_8"]["action"]["auroc"] > 0.55
     assert {"everyday", "snippet"} <= set(figures)
 
+    from models.minutes.appraisal import Appraisal
     from models.minutes.session import MinutesModel
     from operators.understand.cues import CUES
 
     model = MinutesModel(CUES, tmp_path / "build" / "minutes" / "minutes.onnx")
     model.warm_up()
     assert model.name.startswith("minutes-")
+    assert Appraisal.read(tmp_path / "build" / "minutes" / "items.json").model == model.name
     mixture = json.loads((tmp_path / "build" / "minutes" / "mixture.json").read_text(encoding="utf-8"))
     assert mixture["words"][0] > 0 and min(mixture["network"]) >= 0
