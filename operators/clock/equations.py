@@ -20,6 +20,7 @@ from operators.clock.tracked import KNOT_NS, EstimateSettings, Pair, Tracked
 
 _FLOOR_MS: Final = 0.6
 """Standard uncertainty of the envelope in one bin; the broker's clock alone counts whole milliseconds."""
+_DETOUR: Final = 5.0
 _BROKER_DRIFT_MS: Final = 0.4
 _PAIR_MS: Final = 0.12
 PATH_MS: Final = (4.0, 4.0)
@@ -179,8 +180,10 @@ def _device(tracked: Tracked, layout: Layout, rows: Rows, settings: EstimateSett
 def _arrivals(tracked: Tracked, layout: Layout, rows: Rows, settings: EstimateSettings) -> None:
     """Envelope of each bin: shortest way plus broker's clock minus deviation."""
     mean, sigma = settings.sound_floor_ms if tracked.course.sound else settings.picture_floor_ms
-    for _, column in layout.floors[tracked.name]:
-        rows.add([(column, 1.0)], mean, sigma)
+    for place, (_, column) in enumerate(layout.floors[tracked.name]):
+        # A way that came later is the first one and some detour: it is no second witness of the clock's error.
+        first = place == 0 and tracked.prior is None
+        rows.add([(column, 1.0)], mean, sigma if first else _DETOUR * sigma)
     for number, place, level in levels(tracked):
         terms = [(layout.floor(tracked.name, place), 1.0), (layout.broker[number], 1.0)]
         terms += layout.deviation(tracked.name, place, -1.0)

@@ -144,6 +144,15 @@ def test_a_wrong_clock_is_named_corrected_and_its_bound_holds(
         assert ClockRecord.model_validate_json(record.to_bytes()) == record
 
 
+def test_a_detour_is_no_second_witness_of_a_clocks_error() -> None:
+    """By arrival alone a camera's clock is known to some 48 ms, whether its way changes or not."""
+    long = DeliveryFault(floor_ns=58 * MS, route_at_s=35.0, route_ns=38 * MS)
+    wrong = DevicePlan("camera", ClockFault(offset_ns=2_600 * MS), long, rate_hz=25.0)
+    room = Followed({"mic-1": SOUND, "mic-2": SOUND, "mic-3": SOUND, "wrong": wrong}, 80)
+    at, error, bound = room.errors_ms("wrong")[-1]
+    assert at > 79.0 and abs(error) < 28.0 and bound > 44.0
+
+
 def test_a_short_stop_has_its_bound_at_once() -> None:
     """It begins and ends between two estimates."""
     fault = ClockFault(frozen_at_s=34.0, frozen_for_s=6.0)
