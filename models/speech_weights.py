@@ -28,9 +28,11 @@ def model_folder(model: str) -> Path:
 
     try:
         return _checked(Path(download_model(model, local_files_only=True)), model)
-    except (ValueError, OSError) as error:
-        reason = str(error).splitlines()[0]
-        raise ModelError(f"speech recogniser: no local weights for {model!r}: {reason}") from None
+    except (ValueError, OSError):
+        raise ModelError(
+            f"speech recogniser: no local weights for {model!r}; MINUTED_SPEECH_MODEL takes a folder, or the name of a "
+            "model that lies in faster-whisper's cache on this machine"
+        ) from None
 
 
 def _checked(folder: Path, model: str) -> Path:

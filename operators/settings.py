@@ -87,11 +87,11 @@ class Settings(BaseSettings):
     rules: MaybeFile = Field(
         None, description="rule file (.sal) that minutes are held against; empty for the one of the product"
     )
-    model: str = Field(
+    model: Annotated[str, BeforeValidator(lambda value: value or "rules")] = Field(
         "rules",
         description="minutes model: `released`, `rules` for none, or a folder or file (.onnx); one that cannot be used is said",
     )
-    verifier: str = Field(
+    verifier: Annotated[str, BeforeValidator(lambda value: value or "released")] = Field(
         "released",
         description="verifier model: `released`, `off`, or a file (.onnx); one that cannot be used is said and left out",
     )
