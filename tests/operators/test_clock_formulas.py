@@ -5,18 +5,22 @@ import math
 import numpy as np
 import pytest
 
+from contracts.messages import AnyControl, Calibration, ClockState
 from contracts.packet import ClockKind, Codec, Modality, Packet
 from contracts.pulse_train import ON_S, PULSES_S
 from contracts.timeline import ClockRecord
+from operators.clock import ClockSettings, MeetingClocks
 from operators.clock.course import Jump, StreamCourse
 from operators.clock.envelope import LowerHull
-from operators.clock.equations import Measured, equations
+from operators.clock.equations import Layout, Measured, equations
 from operators.clock.estimate import MeetingEstimator
 from operators.clock.following import Following
 from operators.clock.judge import Judge
+from operators.clock.records import pieces
 from operators.clock.solve import Rows, Solution, solve
 from operators.clock.sounds import Levels, SoundRing
-from operators.clock.tracked import KNOT_NS, Claim, EstimateSettings, Pair, Tracked
+from operators.clock.tracked import KNOT_NS, Claim, EstimateSettings, Freeze, Pair, Tracked
+from operators.ingest import Arrival
 
 S = 1_000_000_000
 MS = 1_000_000
@@ -200,7 +204,62 @@ def test_a_jump_after_a_stop_is_told_in_the_stamps_that_were_handed_on() -> None
     assert (one.rewritten_ns, one.jumps[-1][1].from_raw_ns) == (-3 * S, BASE + 8 * S)
 
 
+def test_where_a_clock_stood_still_the_bound_is_what_counting_may_be_off_by() -> None:
+    one = tracked("a")
+    one.curve = (np.asarray([0.0, 20.0, 40.0, 60.0]), np.zeros(4), np.full(4, 0.1))
+    one.freezes = [Freeze(BASE + 20 * S, BASE + 30 * S, 25.0)]
+    found = {p.begin_x - BASE: p.bound_ms for p in pieces(one, BASE, ROOM)}
+    assert found == pytest.approx({0: 0.6, 20 * S: 25.6, 30 * S: 0.6})
+
+
+def test_beyond_its_last_knot_a_curve_goes_straight_on() -> None:
+    one = tracked("a")
+    one.curve = (np.asarray([0.0, 20.0]), np.asarray([1.0, 3.0]), np.ones(2))
+    assert [one.deviation_ms(BASE + at * S, BASE) for at in (10, 20, 40)] == pytest.approx([2.0, 3.0, 5.0])
+
+
+# What is said
+
+
+def first_record(*told: AnyControl) -> tuple[ClockRecord, MeetingClocks]:
+    clocks = MeetingClocks(ClockSettings(), "m", {}, {})
+    packet = Packet(
+        "m", "c", Modality.AUDIO, Codec.PCM_S16LE, ClockKind.PTP, 1, 0, BASE, 20 * MS, b"", 16_000, 0, 0, 1
+    )
+    at_ns = BASE + 30 * MS - 37 * S
+    messages = [*told, packet]
+    out = [o for body in messages for o in clocks.feed(Arrival("m", body, at_ns, True, "x/0/0"))]
+    (found,) = [o for o in out if isinstance(o, ClockRecord)]
+    return found, clocks
+
+
+def test_a_device_that_says_it_is_righter_than_any_is_not_believed_to_be() -> None:
+    said = [
+        ClockState(meeting_id="m", device="c", state="locked", estimated_error_ns=ns) for ns in (9, 5 * MS)
+    ]
+    assert [first_record(one)[0].uncertainty_ns for one in said] == [MS, 5 * MS]
+
+
+@pytest.mark.parametrize(("skew_ppb", "per_s_ms"), [(0.0, 0.0), (20_000.0, 0.005)])
+def test_a_stored_clock_that_runs_free_grows_unsure_by_five_ppm(skew_ppb: float, per_s_ms: float) -> None:
+    _, clocks = first_record(
+        Calibration(meeting_id="m", device="c", offset_ns=0, skew_ppb=skew_ppb, ref_ns=BASE)
+    )
+    assert clocks._following._devices["c"].claim.per_s_ms == pytest.approx(per_s_ms)
+
+
 # Judging
+
+
+def test_a_step_is_no_drift() -> None:
+    course = StreamCourse(sound=True, last_x=3 * KNOT_NS)
+    one = Tracked("a", "sound", Claim(1.0), course, Modality.AUDIO)
+    one.jumps = [(KNOT_NS, Jump(KNOT_NS, 50 * MS, MS, KNOT_NS))]
+    layout = Layout(0, 4, {"a": (0, 4, 0)})
+    drift, _, span_s = Judge(ROOM, 0)._drift(
+        one, layout, Solution(np.asarray([0.0, 50.0, 50.5, 51.0]), np.eye(4))
+    )
+    assert (drift, span_s) == (1.0, 40.0)
 
 
 def test_by_arrival_alone_a_right_clock_is_right_and_a_late_one_late() -> None:
