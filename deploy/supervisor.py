@@ -314,8 +314,11 @@ def main() -> int:
             for number in (signal.SIGTERM, signal.SIGINT):
                 signal.signal(number, supervisor.stop)
             supervisor.run()
-    except (CannotRun, BrokerError, OSError) as problem:
+    except (CannotRun, BrokerError) as problem:
         say(f"supervisor: {problem}")
+        return WRONG_SETTINGS
+    except OSError as problem:
+        say(f"supervisor: {problem.filename or directory} cannot be used ({problem.strerror})")
         return WRONG_SETTINGS
     return 0
 

@@ -120,6 +120,22 @@ def test_wrong_settings_are_one_line_and_nothing_keeps_trying(
     assert not (installed.folder / "supervisor.json").exists()
 
 
+@pytest.mark.parametrize(
+    ("script", "python", "line"),
+    [
+        ("start", sys.executable, "supervisor: /proc/nowhere cannot be used (No such file or directory)"),
+        ("start", "/nowhere", "deploy/start: /nowhere does not run; `make install` makes the environment"),
+        ("stop", "/nowhere", "deploy/stop: /nowhere does not run; `make install` makes the environment"),
+    ],
+)
+def test_what_cannot_be_started_is_one_line(script: str, python: str, line: str) -> None:
+    done = subprocess.run(
+        [ROOT / "deploy" / script, "--directory", "/proc/nowhere"], env={"PATH": os.environ["PATH"], "PYTHON": python},
+        capture_output=True, text=True, timeout=60,
+    )  # fmt: skip
+    assert (done.returncode, done.stderr) == (2, f"{line}\n")
+
+
 def test_a_long_log_is_put_aside(tmp_path: Path) -> None:
     log = tmp_path / "perceive.log"
     with log.open("ab") as writer:

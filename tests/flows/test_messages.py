@@ -12,12 +12,15 @@ from typing import Final
 
 import pytest
 
+from flows import cli
+
 ROOT: Final = Path(__file__).resolve().parents[2]
 FOLDERS: Final = ("contracts", "devices", "models", "operators", "flows")
 REFUSALS: Final = frozenset(
     {"InputError", "Problem", "UserProblem", "SettingsProblem", "TopicProblem", "ModelError", "BrokerError",
      "BrokerUnreachable", "PublishError", "InstallationError", "StateError", "PictureError", "SoundError",
-     "PacketError", "Misplaced", "KeyProblem"}
+     "PacketError", "Misplaced", "KeyProblem", "RulesProblem", "AuditProblem", "CalibrationProblem",
+     "ReviewProblem", "CaseError", "ScriptError", "VerifierUnusable"}
 )  # fmt: skip
 """One line that ends a command, or the reason of a dead letter."""
 REMARKS: Final = frozenset({"note", "_note", "_fail"})
@@ -100,6 +103,10 @@ def test_the_list_holds_the_messages_of_all_parts() -> None:
         assert any(message.by in kind for message in MESSAGES)
 
 
+def test_every_error_that_ends_a_command_in_a_line_is_listed() -> None:
+    assert {error.__name__ for error in cli._problems()} <= REFUSALS
+
+
 @pytest.mark.parametrize("folder", FOLDERS)
 def test_messages_are_in_our_words_and_one_line(folder: str) -> None:
     for message in (m for m in MESSAGES if m.place.startswith(folder)):
@@ -142,6 +149,7 @@ def test_errors_of_libraries_are_not_passed_on() -> None:
     """Where a message holds an error's own text, that error is one of ours or is known to read well."""
     raw = re.compile(r"^(?:str\()?error\)?$")
     ours = {"flows/cli.py", "flows/build.py", "operators/language/rules.py", "devices/live.py"}
+    ours |= {"devices/rooms/speak.py"}
     for message in MESSAGES:
         if any(raw.match(value) for value in message.filled):
             path = message.place.rpartition(":")[0]
