@@ -69,9 +69,9 @@ def test_what_was_not_heard_yet_plays_no_part() -> None:
 def test_it_learns_words_and_what_was_said_before() -> None:
     seen, unseen = [meeting(n) for n in range(8)], meeting(99, 120)
     cues = cues_in([*seen, unseen])
-    model = fit(seen, cues, LinearSettings(inverse_penalty=30.0))
-    again = fit(seen, cues, LinearSettings(inverse_penalty=30.0))
-    assert np.array_equal(model.words, again.words), "seeded"
+    model = fit(seen, cues, LinearSettings(inverse_penalty=30.0, iterations=25))
+    short = [fit(seen[:2], cues, LinearSettings(iterations=2)).words for _ in range(2)]
+    assert np.array_equal(short[0], short[1]), "seeded"
     found = scores(unseen, cues, model, 1)[2]
     for head in (0, 1):
         yes = unseen.labels[:, head] > 0
@@ -114,7 +114,7 @@ def test_the_graph_adds_up_what_training_fitted() -> None:
     expected = scores(truth, cues, model, 1)
     words = Words(model)
     for ahead in (0, 2, 8):
-        for at in range(60):
+        for at in (0, 1, 5, 30, 51, 58, 59):
             newest = min(at + ahead, 59)
             given = {name: torch.from_numpy(x) for name, x in feeds([windows[newest]], LAYOUT).items()}
             found = words(given)[min(newest, WINDOW - 1) - (newest - at)].numpy()
