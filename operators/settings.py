@@ -87,8 +87,8 @@ class Settings(BaseSettings):
     rules: MaybeFile = Field(
         None, description="rule file (.sal) that minutes are held against; empty for the one of the product"
     )
-    model: Annotated[str, BeforeValidator(lambda value: value or "rules")] = Field(
-        "rules",
+    model: Annotated[str, BeforeValidator(lambda value: value or "released")] = Field(
+        "released",
         description="minutes model: `released`, `rules` for none, or a folder or file (.onnx); one that cannot be used is said",
     )
     verifier: Annotated[str, BeforeValidator(lambda value: value or "released")] = Field(

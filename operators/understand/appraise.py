@@ -7,6 +7,7 @@ from typing import Final
 
 from operators.compose import says_little
 from operators.language.text import clauses_of
+from operators.understand.birth import MOCKS
 from operators.understand.state import Draft, Judged, State
 
 _CLAIMS: Final = ("self", "you", "named", "group", "none")
@@ -112,7 +113,7 @@ def _plain(draft: Draft) -> tuple[float, ...]:
     )
 
 
-_GUARDED: Final = frozenset(("not accepted", "refused", "rhetorical"))
+_GUARDED: Final = frozenset(("not accepted", "refused", "rhetorical", MOCKS))
 
 
 def _main(draft: Draft, told: dict[int, Judged]) -> Judged | None:

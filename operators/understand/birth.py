@@ -31,6 +31,8 @@ from operators.understand.state import Claim, Draft, Due, State, piece_of
 from operators.understand.types import Family
 
 SAYS_LITTLE = "says little alone"
+MOCKS = "mocks a wish"
+_MOCKING = re.compile(r"(?:oh |well )*(?:sure|yes|yeah|right|of course|absolutely) and (?:then )?(?:i|we) ")
 TAKEN_BACK = "taken back in the same breath"
 ACTION_SIGNALS = ("commit", "promise", "assign", "request", "need", "group", "offer", "handover")
 TASK_VERB = re.compile(rf"(?:{piece_named('TASK_VERB')})\\b")
@@ -205,6 +207,9 @@ def _action(heard: Heard, place: int, state: State) -> Draft | None:
     support = hit.rule.strength - against
     reasons = [hit.rule.name, *guards]
     signal = hit.rule.signal
+    if due is None and mocks(heard, state):
+        support -= GUARDS["joke"]
+        reasons.append(MOCKS)
     if due is not None:
         support += DUE_BONUS if signal != "offer" else 0.15
         reasons.append("due date said")
@@ -252,6 +257,14 @@ def _action(heard: Heard, place: int, state: State) -> Draft | None:
         mode,
         heard.called,
     )
+
+
+def mocks(heard: Heard, state: State) -> bool:
+    """Whether this only carries somebody's *if we had …* on into the absurd (*sure, and I will fly to the moon*)."""
+    if not state.recent or state.recent[-1].spoken.speaker == heard.spoken.speaker:
+        return False
+    wished = any("hypothetical" in clause.signals for clause in state.recent[-1].clauses)
+    return wished and _MOCKING.match(" ".join(c.clause.norm for c in heard.clauses)) is not None
 
 
 CONTINUES_WITHIN_NS = 2_000_000_000

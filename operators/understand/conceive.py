@@ -9,7 +9,7 @@ from models.minutes.scores import UtteranceScores
 from operators.compose import question_text, says_little, statement_tokens, task_tokens
 from operators.language.text import stems
 from operators.language.words import words_in
-from operators.understand.birth import said_due, worded
+from operators.understand.birth import MOCKS, mocks, said_due, worded
 from operators.understand.hear import Heard, HeardClause
 from operators.understand.state import Claim, Draft, State, piece_of
 from operators.understand.types import Family
@@ -47,13 +47,14 @@ def conceived(heard: Heard, family: Family, said: UtteranceScores, state: State)
         text, known, extra = worded(tokens, heard, place, state)
     if not known or not text or not tokens:
         return None
+    reasons = ("model", MOCKS) if family != "question" and mocks(heard, state) else ("model",)
     before = () if extra is None or extra is heard else (piece_of(extra.spoken, extra.index, 0.5),)
     claim, mode = _claim(heard, said, state) if family == "action" else (Claim("none"), "")
     return Draft(
         f"{family}:{heard.spoken.id}:m", family, text, 0.0, heard.spoken.speaker, claim,
         said_due(heard, place) if family == "action" else None,
         (*before, piece_of(heard.spoken, heard.index, 3.0, (tokens[0].first, tokens[-1].last))),
-        known | stems(text.lower()), heard.index, heard.index, ("model",),
+        known | stems(text.lower()), heard.index, heard.index, reasons,
         "open" if family == "question" else mode, heard.called, by_model=True,
     )  # fmt: skip
 

@@ -14,6 +14,7 @@ from operators.understand.state import Claim, Draft, State, later_due, piece
 REPLY_REACH = 3
 UNKNOWN_REACH = 6
 AGREE_REACH = 4
+FIRMLY_AGREED = "firmly agreed"
 
 
 def follow(heard: Heard, drafts: list[Draft], state: State, look_back: int) -> tuple[bool, bool]:
@@ -178,7 +179,7 @@ def _settle(heard: Heard, drafts: list[Draft], state: State) -> None:
     if before.spoken.speaker == heard.spoken.speaker or any(d.last_index >= before.index for d in drafts):
         for place in range(len(drafts) - 1, -1, -1):
             if drafts[place].family == "decision" and heard.spoken.speaker in drafts[place].agreed:
-                drafts[place] = drafts[place].grown(0.1, "firmly agreed")
+                drafts[place] = drafts[place].grown(0.1, FIRMLY_AGREED)
                 return
         return
     clause = max(before.clauses, key=lambda c: len(c.clause.stems), default=None)
@@ -188,7 +189,7 @@ def _settle(heard: Heard, drafts: list[Draft], state: State) -> None:
         return
     drafts.append(
         settled(before, clause, state).grown(
-            0.15, "firmly agreed", piece(heard), agreed=(heard.spoken.speaker or "?",)
+            0.15, FIRMLY_AGREED, piece(heard), agreed=(heard.spoken.speaker or "?",)
         )
     )
 

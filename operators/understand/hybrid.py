@@ -21,6 +21,7 @@ from operators.understand.birth import TAKEN_BACK
 from operators.understand.conceive import conceived
 from operators.understand.cues import Reading, cues_of
 from operators.understand.engine import RuleEngine
+from operators.understand.follow import FIRMLY_AGREED
 from operators.understand.hear import Heard
 from operators.understand.merge import PUT_ASIDE, restate
 from operators.understand.scorer import Scorer, heard_by, judged
@@ -39,6 +40,8 @@ _AROUND_WORDS: Final = 16
 """Of the talk around an item of a long meeting so many utterances are told with it, each in so many words."""
 _HINT: Final = 0.02
 _FOUND_KEPT: Final = 4096
+_FIRM: Final = 0.6
+"""Support of the rules from which firm agreement decides."""
 _TAKING_BACK: Final = 0.4
 """Probability of taking something back from which an utterance makes no item itself."""
 
@@ -224,6 +227,7 @@ class HybridEngine(RuleEngine):
         for draft in _candidates(state):
             judgement = self.appraisal.families[draft.family]
             likely = max(self._likely(judgement, draft, state), sure_by_senses(draft))
+            likely = likely if long else max(likely, sure_by_words(draft))
             if likely >= (judgement.threshold_long if long else judgement.threshold):
                 sure[draft.id] = likely
                 drafts.append(draft)
@@ -285,6 +289,19 @@ class HybridEngine(RuleEngine):
         for a in [a for a in more if a.piece.quote.utterance_id in shown and a.words][:_AROUND_TOLD]:
             text = f"{text.rstrip('.')}; {a.words[:1].lower()}{a.words[1:]}" if a.words not in text else text
         return replace(item, text=text, evidence=evidence)
+
+
+def sure_by_words(draft: Draft) -> float:
+    """How sure a decision is because somebody else firmly agreed to what was proposed; 0 for all else.
+
+    In annotated everyday meetings eleven of twelve such proposals were decisions, whatever the model said of them.
+    """
+    firm = FIRMLY_AGREED in draft.reasons and draft.support >= _FIRM
+    return (
+        0.7
+        if draft.family == "decision" and firm and not draft.withdrawn and draft.mode != "refused"
+        else 0.0
+    )
 
 
 def _given_back(reading: Reading, drafts: tuple[Draft, ...]) -> tuple[Draft, ...]:

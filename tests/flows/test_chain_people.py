@@ -59,7 +59,9 @@ def folder(path: Path, meeting_id: str) -> Path:
 @pytest.fixture(scope="module")
 def chain(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Chain]:
     where = tmp_path_factory.mktemp("people")
-    with Installation(where / "installation", settings={"MINUTED_PARTIALS": "false"}) as installation:
+    with Installation(
+        where / "installation", settings={"MINUTED_PARTIALS": "false", "MINUTED_MODEL": "rules"}
+    ) as installation:
         chain = Chain(installation)
         for name in ("m", "other"):
             chain.publish(folder(where / name, name), name)
@@ -82,7 +84,7 @@ def settings_of(chain: Chain) -> Settings:
     names = chain.link.names
     return Settings(
         bootstrap_servers=chain.link.bootstrap, shards=names.shards, keys=chain.installation.keys,
-        fetch_wait_max_ms=int(chain.link.overrides["fetch.wait.max.ms"]),
+        fetch_wait_max_ms=int(chain.link.overrides["fetch.wait.max.ms"]), model="rules",
     )  # fmt: skip
 
 

@@ -52,7 +52,7 @@ def test_an_audit_of_files_is_whole_and_shown(minutes: Path, capsys: pytest.Capt
     assert run("audit", "show", cups, str(minutes)) == 0
     shown = capsys.readouterr().out
     for part in (
-        "by rules",
+        "by the model",
         "“I will order the cups by Friday.”",
         "owner_stated",
         "known owner",

@@ -81,7 +81,7 @@ def test_addresses_that_can_be_used(address: str) -> None:
 def test_a_file_set_to_nothing_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("MINUTED_RULES", "MINUTED_MASTER_KEY_FILE", "MINUTED_MODEL", "MINUTED_VERIFIER"):
         monkeypatch.setenv(name, "")
-    assert (load_settings().model, load_settings().verifier) == ("rules", "released")
+    assert (load_settings().model, load_settings().verifier) == ("released", "released")
     assert (load_settings().rules, load_settings().master_key_file) == (None, None)
 
 

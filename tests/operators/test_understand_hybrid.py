@@ -11,6 +11,7 @@ from models.minutes.appraisal import Appraisal, Judgement
 from models.minutes.inputs import Told, Window
 from models.minutes.scores import UtteranceScores
 from operators.understand.appraise import FIGURES
+from operators.understand.birth import MOCKS
 from operators.understand.cues import Figures
 from operators.understand.engine import RuleEngine
 from operators.understand.hybrid import HybridEngine
@@ -226,3 +227,41 @@ def test_whose_task_is_nobodys_by_the_model_has_no_owner() -> None:
         engine = HybridEngine(scorer=Says(scores), appraisal=_BY_SCORE)
         (item,) = _standing(engine, _read(engine, _said(said)), "action_item")
         assert item.owner == want
+
+
+@pytest.mark.parametrize(
+    ("wish", "reply", "mocks"),
+    [
+        (
+            "If we had more people, we could print it in colour.",
+            "Sure, and I will juggle on the stage.",
+            True,
+        ),
+        (
+            "If we had more people, we could print it in colour.",
+            "Sure, and I will print it by Friday.",
+            False,
+        ),
+        ("We need it in colour.", "Sure, and I will print the second list.", False),
+    ],
+)
+def test_a_promise_that_mocks_a_wish_is_doubted(wish: str, reply: str, mocks: bool) -> None:
+    engine = RuleEngine()
+    drafts = _read(engine, _said(("Mira", wish), ("Tom", reply))).drafts
+    found = [d for d in drafts if d.family == "action" and d.last_index == 1]
+    assert found and all((MOCKS in d.reasons) is mocks for d in found)
+    wished = _read(engine, _said(("Mira", wish), ("Mira", reply))).drafts
+    assert not any(MOCKS in d.reasons for d in wished)
+
+
+def test_what_was_firmly_agreed_needs_no_model() -> None:
+    engine = HybridEngine(scorer=Says({}), appraisal=_BY_SCORE)
+    plan = ("Mira", "I suggest we paint the hall on Thursday, the sixth of May.")
+    agreed = _read(
+        engine, _said(plan, ("Tom", "Agreed, that works for me."), ("Mira", "It rained on Sunday."))
+    )
+    assert [i.text for i in _standing(engine, agreed, "decision")] == [
+        "We paint the hall on Thursday, the sixth of May"
+    ]
+    alone = _read(engine, _said(plan, ("Tom", "It rained on Sunday."), ("Mira", "The hall was cold.")))
+    assert not _standing(engine, alone, "decision")
