@@ -199,8 +199,13 @@ def published(
     meeting: Judged, sure: Mapping[str, float], family: Family, least: float
 ) -> tuple[Candidate, ...]:
     """What stands in the minutes of one kind where items from this probability on do."""
-    mine = [c for c in meeting.candidates if c.family == family and sure[c.item.id] >= least]
-    kept = {item.id for _, item in apart([(c.draft, c.item) for c in mine], sure)}
+    likely = {
+        c.item.id: HybridEngine.sure(sure[c.item.id], c.draft, meeting.long)
+        for c in meeting.candidates
+        if c.family == family
+    }
+    mine = [c for c in meeting.candidates if c.family == family and likely[c.item.id] >= least]
+    kept = {item.id for _, item in apart([(c.draft, c.item) for c in mine], likely)}
     answered = "answered_question"  # stands in a section of its own, which no truth has
     return tuple(c for c in mine if c.item.id in kept and not c.item.withdrawn and c.item.kind != answered)
 

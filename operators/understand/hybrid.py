@@ -42,6 +42,13 @@ _HINT: Final = 0.02
 _FOUND_KEPT: Final = 4096
 _FIRM: Final = 0.6
 """Support of the rules from which firm agreement decides."""
+_UNKNOWN: Final = 0.8
+"""Support of the rules from which a question that nobody can answer stays open."""
+_CALLED: Final = 0.7
+_DECIDING: Final = frozenset(
+    ("we_decided", "we_decided_to", "headed_decision", "it_is_decided", "the_answer_is", "vote_result")
+)
+"""Rules of words that call something decided, and the support from which they are believed."""
 _TAKING_BACK: Final = 0.4
 """Probability of taking something back from which an utterance makes no item itself."""
 
@@ -226,8 +233,7 @@ class HybridEngine(RuleEngine):
         long = state.count > LONG_MEETING
         for draft in _candidates(state):
             judgement = self.appraisal.families[draft.family]
-            likely = max(self._likely(judgement, draft, state), sure_by_senses(draft))
-            likely = likely if long else max(likely, sure_by_words(draft))
+            likely = self.sure(self._likely(judgement, draft, state), draft, long)
             if likely >= (judgement.threshold_long if long else judgement.threshold):
                 sure[draft.id] = likely
                 drafts.append(draft)
@@ -236,6 +242,11 @@ class HybridEngine(RuleEngine):
             replace(item, confidence=round(min(0.97, max(0.05, sure[draft.id])), 3))
             for draft, item in apart(made, sure)
         )
+
+    @staticmethod
+    def sure(likely: float, draft: Draft, long: bool) -> float:
+        """The probability of a draft by its figures, or what senses and, outside of long meetings, words say alone."""
+        return max(likely, sure_by_senses(draft), 0.0 if long else sure_by_words(draft))
 
     def in_the_making(self, state: State) -> tuple[tuple[Draft, DraftItem], ...]:
         """All that ``items`` would judge, however unsure; in a long meeting with the talk around as evidence."""
@@ -292,16 +303,19 @@ class HybridEngine(RuleEngine):
 
 
 def sure_by_words(draft: Draft) -> float:
-    """How sure a decision is because somebody else firmly agreed to what was proposed; 0 for all else.
+    """How sure an item is by its words alone, whatever the model says of it; 0 for most.
 
-    In annotated everyday meetings eleven of twelve such proposals were decisions, whatever the model said of them.
+    A decision that is called one, or a proposal to which somebody else firmly agreed (eleven of twelve held in annotated
+    everyday meetings); a question to which somebody said that nobody knows (38 of 49).
     """
-    firm = FIRMLY_AGREED in draft.reasons and draft.support >= _FIRM
-    return (
-        0.7
-        if draft.family == "decision" and firm and not draft.withdrawn and draft.mode != "refused"
-        else 0.0
-    )
+    if draft.withdrawn or draft.mode == "refused":
+        return 0.0
+    reasons = set(draft.reasons)
+    if draft.family == "decision":
+        firm = FIRMLY_AGREED in reasons and draft.support >= _FIRM
+        return 0.7 if firm or (draft.support >= _CALLED and reasons & _DECIDING) else 0.0
+    unknown = draft.family == "question" and draft.mode == "open" and "not_known" in reasons
+    return 0.65 if unknown and draft.support >= _UNKNOWN else 0.0
 
 
 def _given_back(reading: Reading, drafts: tuple[Draft, ...]) -> tuple[Draft, ...]:

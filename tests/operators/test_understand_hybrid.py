@@ -265,3 +265,19 @@ def test_what_was_firmly_agreed_needs_no_model() -> None:
     ]
     alone = _read(engine, _said(plan, ("Tom", "It rained on Sunday."), ("Mira", "The hall was cold.")))
     assert not _standing(engine, alone, "decision")
+
+
+@pytest.mark.parametrize(
+    ("lines", "kind"),
+    [
+        (("We decided to paint the hall green.", "It rained on Sunday."), "decision"),
+        (("So the decision is that we close at five.", "It rained on Sunday."), "decision"),
+        (("Who is going to pay for the tent?", "No idea."), "open_question"),
+        (("They decided to paint the hall green.", "It rained on Sunday."), None),
+        (("I thought we decided to paint the hall last year.", "It rained on Sunday."), None),
+    ],
+)
+def test_what_is_called_by_its_name_needs_no_model(lines: tuple[str, str], kind: str | None) -> None:
+    engine = HybridEngine(scorer=Says({}), appraisal=_BY_SCORE)
+    state = _read(engine, _said(("Mira", lines[0]), ("Tom", lines[1]), ("Mira", "The hall was cold.")))
+    assert [i.kind for i in engine.items(state)] == ([kind] if kind else [])
