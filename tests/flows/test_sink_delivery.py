@@ -3,6 +3,7 @@
 import os
 import signal
 import threading
+import time
 from pathlib import Path
 
 from confluent_kafka import Consumer, TopicPartition
@@ -22,6 +23,8 @@ def test_writing_goes_on_and_a_snapshot_waits_while_the_broker_does_not_answer(t
         part.snapshot()
 
         os.kill(broker.pid, signal.SIGSTOP)
+        while Path(f"/proc/{broker.pid}/stat").read_text().rpartition(")")[2].split()[0] != "T":
+            time.sleep(0.01)
         part.write_batch([_message(b"second"), _message(b"third")])
         snapshot = threading.Thread(target=part.snapshot, daemon=True)
         snapshot.start()
