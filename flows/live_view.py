@@ -208,7 +208,7 @@ class LiveView:
         view = self._view(event.meeting_id)
         if view is None:
             return []
-        before = {item.id: item for name in NAMES_OF_SECTIONS for item in self.items(name)}
+        before = {item.id: (name, item) for name in NAMES_OF_SECTIONS for item in self.items(name)}
         if self._fold.apply(event) == "known":
             return []
         view.final = event if isinstance(event, MeetingFinal) else None
@@ -216,9 +216,12 @@ class LiveView:
             case ItemAdded() | ItemChanged():
                 view.last_item = event.item.id
                 sign = "+" if isinstance(event, ItemAdded) else "~"
+                section, known = before.get(event.item.id, (event.section, None))
+                if known and section == event.section and item_line(known) == item_line(event.item):
+                    return []  # only how sure it is, or its further evidence: nothing that the line shows
                 return [f"{sign} {NAMES_OF_SECTIONS[event.section]} {item_line(event.item)}"]
             case ItemWithdrawn():
-                gone = before.get(event.item_id)
+                _, gone = before.get(event.item_id, (event.section, None))
                 text = f"{item_line(gone)} " if gone else ""
                 return [f"- {NAMES_OF_SECTIONS[event.section]} {text}({plain(event.reason)})"]
             case MeetingFinal():

@@ -167,6 +167,14 @@ def test_the_lines_of_a_meeting() -> None:
     ]
 
 
+def test_a_change_that_no_line_shows_is_not_told() -> None:
+    view = LiveView()
+    fed(view, STORY)
+    surer = decision("Open in May").model_copy(update={"confidence": 0.97})
+    assert fed(view, [event(ItemChanged, 4, section="decisions", item=surer)]) == []
+    assert [item.confidence for item in view.items("decisions")] == [0.97]
+
+
 def test_the_end_of_a_meeting() -> None:
     view = LiveView()
     fed(view, STORY)
