@@ -33,7 +33,7 @@ from operators.clock import Clock, ClockSettings, Timed
 from operators.ingest import Arrival, Ingest, IngestSettings, Late, Loss
 from operators.perceive.step import Perceive
 from operators.perceive.types import PerceiveSettings
-from operators.shard import ShardStep
+from operators.shard_step import ShardStep
 from operators.store import StepStore, Stores
 
 from .fuzz_traffic import Mutator, Traffic

@@ -32,8 +32,8 @@ from . import head_scores
 from .item_nested import Fold, by_source, figures, grouped, nested, told
 from .item_scores import score_minutes
 from .items import Judged, Table, TableScorer, made_of, read_all
-from .minutes import minutes_of
 from .report import print_report, progress
+from .script_minutes import minutes_of
 
 _BARE: Final = UtteranceScores()
 EngineOf = Callable[[TableScorer], HybridEngine]

@@ -25,8 +25,8 @@ from operators.understand.hybrid import HybridEngine
 
 from .item_nested import f1_of
 from .item_scores import SECTIONS, Counts, report_of, score_minutes
-from .minutes import minutes_of
 from .report import print_report
+from .script_minutes import minutes_of
 from .scripts import Script
 
 _TRUTH: Final = (*SECTIONS, "withdrawn", "traps")

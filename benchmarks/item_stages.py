@@ -32,9 +32,9 @@ from . import minutes_summary
 from .item_nested import Fold, f1_of, grouped, interval, told
 from .item_scores import EVERYDAY, RESEARCH, SECTIONS, Counts, Limits, score_minutes
 from .items import Table, TableScorer
-from .minutes import SETTLED, Stood, entry_of
 from .minutes_summary import Summarised
 from .report import print_report, progress
+from .script_minutes import SETTLED, Stood, entry_of
 from .scripts import Script, context_of, everyday_scripts, research_scripts, rows, spoken_of
 
 STAGES: Final = ("provisional", "settled", "final")

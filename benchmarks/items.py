@@ -35,8 +35,8 @@ from operators.understand.types import DraftItem, Family, Spoken
 
 from .item_fit import fitted, probabilities
 from .item_scores import EVERYDAY, RESEARCH, Counts, Limits, edges_of, f1, report_of, score_minutes
-from .minutes import entry_of
 from .report import print_report, progress
+from .script_minutes import entry_of
 from .scripts import Script, context_of, everyday_scripts, research_scripts, spoken_of
 
 SECTION_OF: Final[Mapping[Family, str]] = {

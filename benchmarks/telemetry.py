@@ -39,6 +39,7 @@ from operators.deliver.keys import OpenKeys
 from operators.deliver.step import Deliver, judge
 from operators.draft import Drafting
 from operators.ingest import Ingest, IngestSettings
+from operators.telemetry.export import Exporting
 from operators.understand.engine import RuleEngine
 from operators.verify.check import Verifier
 
@@ -138,7 +139,7 @@ def cost_s(
     """Processor seconds of one pass over the messages; with telemetry on, until everything is sent."""
     with TemporaryDirectory() as state:
         if mode == "on":
-            telemetry.start("benchmark", "0", Path(state), endpoint)
+            telemetry.start(Exporting("benchmark", "0", Path(state), endpoint))
         steps = make(mode)
         begun = time.process_time()
         for first in range(0, len(messages), batch):

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Final
 
-from operators.telemetry_export import METRICS
+from operators.telemetry.export import METRICS
 
 PAGE: Final = Path(__file__).with_name("operations.md")
 BEGIN: Final = "<!-- generated metrics -->"

@@ -202,9 +202,10 @@ def _check_state(settings: Settings) -> None:
 def _start_telemetry(name: str, settings: Settings) -> None:
     """Off unless a collector is named, here or in OpenTelemetry's own variable."""
     if settings.otlp_endpoint or os.environ.get("OTEL_EXPORTER_OTLP_ENDPOINT"):
-        telemetry.start(
-            f"flows.{name}", product_versions().product, settings.state_dir, settings.otlp_endpoint or None
-        )
+        from operators.telemetry.export import Exporting  # a second, which only telemetry is worth
+
+        endpoint = settings.otlp_endpoint or None
+        telemetry.start(Exporting(f"flows.{name}", product_versions().product, settings.state_dir, endpoint))
 
 
 def _on_termination(name: str) -> None:

@@ -8,37 +8,18 @@ the marker of a snapshot is taken. Shards are never discarded, so recovery rows 
 import os
 from collections.abc import Callable, Iterable
 from datetime import UTC, datetime, timedelta
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
 import bytewax.operators as op
 from bytewax.operators import KeyedStream, StatefulBatchLogic
 
 from operators import telemetry
 from operators.log import say
+from operators.shard_step import ShardStep
 from operators.store import Marker, StateError, StepStore, Stores
 
 X = TypeVar("X")
 Y = TypeVar("Y")
-Y_co = TypeVar("Y_co", covariant=True)
-
-
-class ShardStep(Protocol[X, Y_co]):
-    """What a step offers; all calls come from one thread, never two at once for one shard."""
-
-    def open(self, store: StepStore) -> None:
-        """Load state from the store, already rolled back. Called once, before anything else."""
-
-    def on_batch(self, values: list[X]) -> Iterable[Y_co]:
-        """Handle inputs of one activation, oldest first."""
-
-    def on_timer(self) -> Iterable[Y_co]:
-        """The time asked for has come."""
-
-    def next_timer_s(self) -> float | None:
-        """Seconds until ``on_timer`` is wanted, None for never."""
-
-    def save(self, store: StepStore) -> None:
-        """Write what a resumed step needs; the marker of a snapshot is taken right after."""
 
 
 class ShardLogic(StatefulBatchLogic[tuple[int, X], tuple[int, Y], Marker | None]):

@@ -6,6 +6,7 @@ import shutil
 import subprocess
 import sys
 import tomllib
+from graphlib import CycleError, TopologicalSorter
 from importlib.metadata import packages_distributions
 from pathlib import Path
 
@@ -96,6 +97,58 @@ def test_imports_are_declared() -> None:
         if declared.isdisjoint(canonicalize_name(name) for name in sources.get(module, [module]))
     }
     assert undeclared == set()
+
+
+BELOW = {
+    "contracts": (),
+    "kernels": (),
+    "models": ("contracts", "kernels"),
+    "devices": ("contracts",),
+    "operators": ("contracts", "models"),
+    "flows": ("contracts", "models", "devices", "operators", "kernels"),
+    "benchmarks": ("contracts", "models", "devices", "operators", "kernels", "flows"),
+}
+"""What each package may import besides itself."""
+
+
+def imports_of(path: Path) -> set[str]:
+    """Modules of the project that a module imports wherever in it, by their full names."""
+    package = ".".join(path.relative_to(ROOT).parts[:-1])
+    found: set[str] = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            base = package.rsplit(".", node.level - 1)[0] if node.level > 1 else package
+            module = node.module or ""
+            module = f"{base}.{module}".rstrip(".") if node.level else module
+            found |= {f"{module}.{alias.name}" for alias in node.names} | {module}
+    return found
+
+
+def test_imports_run_one_way() -> None:
+    paths = {
+        ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__"): path
+        for package in PACKAGES
+        for path in (ROOT / package).rglob("*.py")
+    }
+    arrows = {name: (imports_of(path) & paths.keys()) - {name} for name, path in paths.items()}
+    # The face of a package is imported with each of its modules, which says nothing of what they need.
+    arrows = {
+        name: {to for to in targets if not any(other.startswith(f"{to}.") for other in targets)}
+        for name, targets in arrows.items()
+    }
+    upward = {
+        f"{name} -> {to}"
+        for name, targets in arrows.items()
+        for to in targets
+        if to.split(".")[0] not in (name.split(".")[0], *BELOW[name.split(".")[0]])
+    }
+    assert upward == set()
+    try:
+        list(TopologicalSorter(arrows).static_order())
+    except CycleError as error:
+        raise AssertionError(f"modules import each other: {' -> '.join(error.args[1])}") from None
 
 
 def imported(path: Path) -> set[str]:

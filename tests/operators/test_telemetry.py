@@ -22,8 +22,8 @@ from operators.broker.source import Received
 from operators.ingest import Ingest, IngestSettings
 from operators.log import Event
 from operators.store import StepStore
-from operators.telemetry_export import METRICS, CollectorWatch, Exporting
-from operators.telemetry_steps import (
+from operators.telemetry.export import METRICS, CollectorWatch, Exporting
+from operators.telemetry.steps import (
     LONGEST_NS,
     WINDOW_NS,
     Budget,

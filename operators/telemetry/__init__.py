@@ -1,18 +1,16 @@
 """Telemetry as the edges of the flows see it: off unless `start` was called, and then a probe around each step.
 
 Logic knows nothing of it. A step is handed to ``observed`` when it is built: off, that returns the step itself,
-so nothing is left on its path; on, it returns the step in a wrapper that measures it
-(`operators/telemetry_export.py`, imported only then: the SDK takes a second to import).
+so nothing is left on its path; on, it returns the step in a wrapper that measures it. The probe there is sends by
+OTLP (`export.py`; who starts a flow imports it only where telemetry is on, since the SDK takes a second to import).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
+from typing import Any, Final, Protocol, TypeVar
 
-if TYPE_CHECKING:
-    from operators.shard import ShardStep
+from operators.shard_step import ShardStep
 
 F = TypeVar("F", bound=Callable[[Any], Any])
 
@@ -52,19 +50,10 @@ class Probe(Protocol):
 _probe: Probe | None = None
 
 
-def start(service: str, version: str, state_dir: Path, endpoint: str | None) -> None:
-    """Send spans and metrics of this process by OTLP over HTTP from now on.
-
-    Args:
-        service: name of the flow, for example ``flows.minutes``.
-        version: of the product.
-        state_dir: its size is one of the metrics.
-        endpoint: base address, for example ``http://collector:4318``; None takes OTEL_EXPORTER_OTLP_ENDPOINT.
-    """
-    from operators.telemetry_export import Exporting
-
+def start(with_probe: Probe) -> None:
+    """Measure the steps that are built from now on, until `stop`."""
     global _probe
-    _probe = Exporting(service, version, state_dir, endpoint)
+    _probe = with_probe
 
 
 def stop() -> None:

@@ -27,9 +27,9 @@ from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExportResult
 
 from operators.ingest import Ingest
 from operators.log import say
-from operators.shard import ShardStep
+from operators.shard_step import ShardStep
 from operators.telemetry import PERCEIVE_STEPS, STEPS
-from operators.telemetry_steps import (
+from operators.telemetry.steps import (
     Budget,
     Contexts,
     ObservedIngest,

@@ -33,7 +33,7 @@ from operators.broker.sink import Outgoing
 from operators.broker.source import CaughtUp, Received
 from operators.clock.placing import Timed
 from operators.ingest import Arrival, Ingest, Late, Loss
-from operators.shard import ShardStep
+from operators.shard_step import ShardStep
 from operators.store import StepStore
 from operators.verify.types import Verified
 
