@@ -92,6 +92,7 @@ class _Counts:
     failed: int = 0
     errors: dict[str, int] = field(default_factory=dict)
     away: bool = False
+    refused: str = ""
     last_answer_ns: int = 0
 
 
@@ -259,6 +260,7 @@ class Publisher:
         try:
             known = self._producer.list_topics(timeout=self._patience_s).topics
         except KafkaException as error:
+            self._producer.poll(0)  # takes what the client has been told meanwhile
             raise self._unreachable() from error
         for topic in sorted(wanted, key=lambda topic: topic.name):
             name = self._names.of(topic)
@@ -272,7 +274,10 @@ class Publisher:
                 )
 
     def _unreachable(self) -> BrokerUnreachable:
-        return BrokerUnreachable(f"no broker answers at {self._bootstrap} (waited {self._patience_s:.0f} s)")
+        refused = f"; it refuses: {self._counts.refused}" if self._counts.refused else ""
+        return BrokerUnreachable(
+            f"no broker answers at {self._bootstrap} (waited {self._patience_s:.0f} s){refused}"
+        )
 
     def _wait_until(self, due_wall_ns: int, stop: threading.Event | None) -> bool:
         """Sleep to the moment, taking delivery reports meanwhile; False when asked to stop."""
@@ -349,6 +354,8 @@ class Publisher:
         counts.away = counts.away or error.code() in _AWAY
 
     def _on_error(self, error: KafkaError) -> None:
+        if error.code() in (KafkaError._AUTHENTICATION, KafkaError._SSL):
+            self._counts.refused = " ".join(error.str().split())
         if error.fatal():
             self._counts.errors[error.str()] = self._counts.errors.get(error.str(), 0) + 1
 

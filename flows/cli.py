@@ -230,9 +230,10 @@ def publish(
         tell_problems()  # at once: a microphone that has failed can be mended while the meeting goes on
         tell(done_ns, total_ns)
 
+    link = settings.link()
     with _progress("publishing") as tell:
         report = Publisher(
-            settings.bootstrap_servers, settings.link().names, unreachable_after_s=PATIENCE_S, stamp=stamp
+            link.bootstrap, link.names, link.access, unreachable_after_s=PATIENCE_S, stamp=stamp
         ).publish(
             room, speed=_speed(speed), keep_open=keep_open, stop=stop, progress=progress, states=states,
             only=frozenset({Modality.TRANSCRIPT}) if transcript_only else None,

@@ -129,7 +129,8 @@ def main(arguments: Sequence[str]) -> None:
     folder, meeting = arguments
     settings = settings_of(None)
     room = open_inputs([Path(folder)], meeting_id=meeting)
-    Publisher(settings.bootstrap_servers, settings.link().names, stamp=FaultyClocks()).publish(room)
+    link = settings.link()
+    Publisher(link.bootstrap, link.names, link.access, stamp=FaultyClocks()).publish(room)
 
 
 if __name__ == "__main__":

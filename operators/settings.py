@@ -11,6 +11,7 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from contracts.refusals import first_refusal
 from contracts.topics import DEFAULT_SHARDS, TopicNames
+from operators.broker.client_file import client_settings
 from operators.broker.kafka_link import BrokerLink
 
 
@@ -28,6 +29,12 @@ def _addresses(text: str) -> str:
         ):
             raise ValueError("use host:port, several with commas between them")
     return text
+
+
+def _client(path: Path | None) -> Path | None:
+    if path is not None:
+        client_settings(path)
+    return path
 
 
 def _collector(text: str) -> str:
@@ -67,6 +74,10 @@ class Settings(BaseSettings):
 
     bootstrap_servers: Annotated[str, AfterValidator(_addresses)] = Field(
         "127.0.0.1:9092", description="Kafka brokers, host:port separated by commas"
+    )
+    kafka_client: Annotated[MaybeFile, AfterValidator(_client)] = Field(
+        None,
+        description="file with encryption and login for the brokers: `name=value` a line, names of librdkafka",
     )
     topic_prefix: Annotated[str, AfterValidator(_prefix)] = Field(
         "", max_length=100, description="put before every topic name"
@@ -133,7 +144,10 @@ class Settings(BaseSettings):
         overrides: dict[str, str | int] = {}
         if self.fetch_wait_max_ms is not None:
             overrides["fetch.wait.max.ms"] = self.fetch_wait_max_ms
-        return BrokerLink(self.bootstrap_servers, TopicNames(self.topic_prefix, self.shards), overrides)
+        access = {} if self.kafka_client is None else client_settings(self.kafka_client)
+        return BrokerLink(
+            self.bootstrap_servers, TopicNames(self.topic_prefix, self.shards), overrides, access
+        )
 
 
 def load_settings(**given: Any) -> Settings:
@@ -155,7 +169,8 @@ def load_settings(**given: Any) -> Settings:
     except ValidationError as error:
         first = error.errors(include_url=False, include_context=False)[0]
         name = f"MINUTED_{str(first['loc'][0]).upper()}" if first["loc"] else "a setting"
-        raise SettingsProblem(f"{name} is {first['input']!r}: {first_refusal(error)[1]}") from error
+        value = str(first["input"]) if isinstance(first["input"], Path) else first["input"]
+        raise SettingsProblem(f"{name} is {value!r}: {first_refusal(error)[1]}") from error
 
 
 _NOT_OURS = frozenset({"MINUTED_REQUIRE_KAFKA"})

@@ -34,6 +34,8 @@ class BrokerLink:
     names: TopicNames = field(default_factory=TopicNames)
     overrides: Mapping[str, str | int] = field(default_factory=dict)
     """librdkafka settings on top of ours, for example those of the embedded broker."""
+    access: Mapping[str, str] = field(default_factory=dict, repr=False)
+    """Encryption and login; never shown, since passwords are among them."""
 
     def client(self, watch: "BrokerWatch | None" = None) -> dict[str, Any]:
         """Settings that every client takes."""
@@ -44,6 +46,7 @@ class BrokerLink:
             "reconnect.backoff.ms": 50,
             "reconnect.backoff.max.ms": 1_000,
             "logger": _QUIET,
+            **self.access,
         }
         if watch is not None:
             config["error_cb"] = watch.on_error
@@ -74,6 +77,24 @@ class BrokerLink:
         return config | {k: v for k, v in self.overrides.items() if not k.startswith("fetch.")}
 
 
+class Refusal:
+    """What a broker says that takes no connection of ours: wrong login, a certificate that does not fit."""
+
+    def __init__(self) -> None:
+        self.said = ""
+
+    def __call__(self, error: KafkaError) -> None:
+        """Error callback of a client."""
+        if error.code() in (KafkaError._AUTHENTICATION, KafkaError._SSL):
+            # librdkafka puts the address in front and the time it took behind.
+            self.said = " ".join(error.str().rpartition("/bootstrap: ")[2].split(" (after ")[0].split())
+
+    def hear(self, admin: AdminClient) -> str:
+        """Take what the client has for its callback; the reason as the end of a line, empty where none is known."""
+        admin.poll(0)
+        return f"; it refuses: {self.said}" if self.said else ""
+
+
 class BrokerWatch:
     """Says once that the broker is away, and once that it is back.
 
@@ -95,7 +116,7 @@ class BrokerWatch:
 
     def on_error(self, error: KafkaError) -> None:
         """Error callback of a client."""
-        if error.code() == KafkaError._ALL_BROKERS_DOWN:
+        if error.code() in (KafkaError._ALL_BROKERS_DOWN, KafkaError._AUTHENTICATION, KafkaError._SSL):
             self.suspect()
 
     def suspect(self) -> None:
@@ -170,8 +191,9 @@ def check_topics(
         BrokerUnreachable: nobody answered within ``wait_s``.
     """
     broker_watch(who, link)  # from here on the process has its name
-    told = False
-    admin = AdminClient(link.client())
+    told = ""
+    refusal = Refusal()
+    admin = AdminClient(link.client() | {"error_cb": refusal})
     deadline = None if wait_s is None else time.monotonic() + wait_s
     while True:
         try:
@@ -181,10 +203,11 @@ def check_topics(
             break
         except KafkaException as error:
             if deadline is not None and time.monotonic() >= deadline:
-                raise BrokerUnreachable(_waited(link, wait_s)) from error
-            if wait_s is None and not told:
-                say(away_line(who, link.bootstrap), "broker_away")
-                told = True
+                raise BrokerUnreachable(_waited(link, wait_s) + refusal.hear(admin)) from error
+            away = away_line(who, link.bootstrap) + refusal.hear(admin)
+            if wait_s is None and told != away:
+                say(away, "broker_away")
+                told = away
     if told:
         say(back_line(who, link.bootstrap), "broker_back")
     sizes = {
@@ -217,7 +240,8 @@ def create_topics(link: BrokerLink, *, replication: int = 1, wait_s: float = 30.
         BrokerUnreachable: nobody answered within ``wait_s``.
         TopicProblem: the broker refused.
     """
-    admin = AdminClient(link.client())
+    refusal = Refusal()
+    admin = AdminClient(link.client() | {"error_cb": refusal})
     deadline = time.monotonic() + wait_s
     while True:
         try:
@@ -225,7 +249,7 @@ def create_topics(link: BrokerLink, *, replication: int = 1, wait_s: float = 30.
             break
         except KafkaException as error:
             if time.monotonic() >= deadline:
-                raise BrokerUnreachable(_waited(link, wait_s)) from error
+                raise BrokerUnreachable(_waited(link, wait_s) + refusal.hear(admin)) from error
     missing = [topic for topic in TOPICS if link.names.of(topic) not in known]
     if not missing:
         return []

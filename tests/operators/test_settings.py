@@ -87,3 +87,54 @@ def test_a_file_set_to_nothing_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_every_setting_says_what_it_is_for() -> None:
     assert all(field.description for field in Settings.model_fields.values())
+
+
+def client_file(folder: Path, text: str) -> Path:
+    path = folder / "kafka.properties"
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def test_encryption_and_login_reach_every_client(tmp_path: Path) -> None:
+    text = "# ours\n\nsecurity.protocol = SASL_PLAINTEXT\nsasl.mechanism=PLAIN\nsasl.username=a\nsasl.password=b=c #1\n"
+    link = load_settings(kafka_client=client_file(tmp_path, text)).link()
+    login = {
+        "security.protocol": "SASL_PLAINTEXT",
+        "sasl.mechanism": "PLAIN",
+        "sasl.username": "a",
+        "sasl.password": "b=c #1",
+    }
+    for config in (link.client(), link.consumer(), link.producer()):
+        assert login.items() <= config.items()
+    assert "b=c" not in repr(link)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("security.protocol SSL\n", "line 1 is not name=value"),
+        ("\n# x\nSASL.password=hidden\n", "line 3 is not name=value"),
+        ("acks=0\n", "line 1: acks is not left to this file, which is for encryption and login"),
+        ("bootstrap.servers=b:1\n", "line 1: bootstrap.servers is not left to this file"),
+        ("enable.idempotence=false\n", "line 1: enable.idempotence is not left to this file"),
+        ("ssl.colour=red\n", 'the Kafka client refuses it: No such configuration property: "ssl.colour"'),
+        ("security.protocol=rot13\n", "the Kafka client refuses it: Invalid value"),
+        (
+            "security.protocol=SSL\nssl.key.password=hidden\nssl.key.location=/nowhere\n",
+            "the Kafka client refuses it: ",
+        ),
+        ("\udcff", "it is not text in UTF-8"),
+    ],
+)
+def test_a_client_file_that_cannot_be_used(tmp_path: Path, text: str, said: str) -> None:
+    path = tmp_path / "kafka.properties"
+    path.write_bytes(text.encode("utf-8", "surrogateescape"))
+    with pytest.raises(SettingsProblem) as caught:
+        load_settings(kafka_client=path)
+    assert f"MINUTED_KAFKA_CLIENT is {str(path)!r}: {said}" in str(caught.value)
+    assert "hidden" not in str(caught.value) and "\n" not in str(caught.value)
+
+
+def test_a_client_file_that_is_not_there(tmp_path: Path) -> None:
+    with pytest.raises(SettingsProblem, match=r"it cannot be read \(No such file or directory\)"):
+        load_settings(kafka_client=tmp_path / "none")
