@@ -281,3 +281,13 @@ def test_what_is_called_by_its_name_needs_no_model(lines: tuple[str, str], kind:
     engine = HybridEngine(scorer=Says({}), appraisal=_BY_SCORE)
     state = _read(engine, _said(("Mira", lines[0]), ("Tom", lines[1]), ("Mira", "The hall was cold.")))
     assert [i.kind for i in engine.items(state)] == ([kind] if kind else [])
+
+
+def test_a_shade_of_certainty_is_no_change() -> None:
+    def item(likely: float) -> DraftItem:
+        engine = HybridEngine(scorer=Says({_UNUSUAL: UtteranceScores(action=likely)}), appraisal=_BY_SCORE)
+        (only,) = _standing(engine, _read(engine, _said(*_TALK)), "action_item")
+        return only
+
+    assert item(0.7) == item(0.71)
+    assert item(0.7).confidence < item(0.8).confidence <= item(0.999).confidence < 1.0
