@@ -26,6 +26,15 @@ _FEW_LEVEL_NS: Final = 400 * _MS
 """The same where fewer packets came before: all of them may have queued."""
 _ARRIVAL_UNSURE_NS: Final = 3 * _MS
 """Standard uncertainty of a jump that only delivery tells, from few packets on either side."""
+_ROUTE_NS: Final = 60 * _MS
+"""Ways to the broker become longer or shorter by less than this: delivery that moved by less shows no step alone."""
+_COVER: Final = 3
+"""Bounds are so many standard uncertainties."""
+_AWAY_PACKETS: Final = 6
+"""While a clock stands still: so many pictures in a row must leave the count of them, and on and on."""
+_ANCHORS: Final = 10
+_ANCHOR_NS: Final = 2_000_000_000
+_LEAST_BASE_NS: Final = 4_000_000_000
 _MOST_MISSING: Final = 100_000
 """A gap of more packets than this says nothing: the counter was set."""
 _BACK_COSTS: Final = 50
@@ -67,6 +76,10 @@ class _Suspicion:
     """The stamps' own count says nothing of the size of the jump."""
     guessed: bool = False
     """A count that is not sharp was followed up to it: the axis is surely off by something."""
+    stood_ns: int = 0
+    """How long the clock had stood still before it went on, where it had …"""
+    counted: bool = False
+    """… and whether pictures were counted meanwhile."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,15 +115,27 @@ class StreamCourse:
     back: int = 0
     """Grows each time that the stamps run back and shrinks with each packet."""
     periods: deque[float] = field(default_factory=lambda: deque(maxlen=15))
+    anchors: deque[tuple[int, int]] = field(default_factory=lambda: deque(maxlen=_ANCHORS))
+    """Number and place of pictures every two seconds since they have come at one rate."""
+    away: deque[int] = field(default_factory=lambda: deque(maxlen=_AWAY_PACKETS))
+    """How much later than by their count the last pictures came while the clock stood still."""
+    counts: bool = True
+    """Whether pictures are counted while the clock stands still; else they are placed by their arrival."""
+    stood_x: int = 0
+    """Where the clock began to stand still, and where the first packet lies that was counted on."""
+    counted_x: int = 0
     suspicion: _Suspicion | None = None
     slots: deque[Slot] = field(default_factory=lambda: deque(maxlen=_SLOTS))
     """Delivery by arrival time, oldest first, but for what is doubtful."""
 
-    def feed(self, epoch: int, sequence: int, raw_ns: int, duration_ns: int, arrival_ns: int) -> list[Jump]:
+    def feed(
+        self, epoch: int, sequence: int, raw_ns: int, duration_ns: int, arrival_ns: int, broker_moved_ns: int = 0
+    ) -> list[Jump]:  # fmt: skip
         """The next packet; jumps of the clock that are certain by now.
 
         ``epoch``: a new one is a publisher that started again and counts anew. ``raw_ns``: its stamp.
-        ``arrival_ns``: when it stood on the broker (on the scale of the timeline).
+        ``arrival_ns``: when it stood on the broker (on the scale of the timeline). ``broker_moved_ns``: by how
+        much all other devices' delivery has moved since the clock stands still.
         """
         lasts_ns = duration_ns if self.sound else 0
         if self.last_sequence < 0:
@@ -140,12 +165,13 @@ class StreamCourse:
                 self.back += _BACK_COSTS
             still = still or (self.repeats > 0 and leaves_ns < -_MS)
         elif still and not self.sound:
-            leaves_ns = self._stopped(x, leaves_ns, arrival_ns)
+            leaves_ns = self._stopped(x, leaves_ns, arrival_ns - broker_moved_ns)
         self.last_leaves_ns = 0 if anew else leaves_ns
         self.back = max(0, self.back - 1)
         if anew:
             # Nothing says how long the publisher was away; what arrives will show whether its clock was set.
             self.repeats, self.frozen = 0, False
+            self.anchors.clear()
             self._suspect(raw_ns, x, 0, arrival_ns, uncounted=True, guessed=False)
         elif still or step_ns <= 0 or (self.sound and leaves_ns < -_SOUND_LIMIT_NS and self.back > 0):
             # Time that stands still or runs back needs no second witness. Sound that goes on by too little for the
@@ -162,8 +188,12 @@ class StreamCourse:
                 self._suspect(raw_ns, x, 0, arrival_ns, uncounted=True, guessed=True)
             if raw_ns == self.last_raw_ns:
                 self.repeats += 1
+                if self.repeats == 1 and not self.frozen:
+                    self.stood_x, self.counted_x = self.last_x, x
             else:
-                self.repeats, self.frozen = 0, False
+                self.repeats = 0
+                if wild and not self.frozen:
+                    self.stood_x = self.counted_x = x
             self.frozen = self.repeats >= 3 or wild
         else:
             thawed = self.repeats >= 3 and not self.sound
@@ -177,8 +207,10 @@ class StreamCourse:
                 x, self.last_leaves_ns, self.frozen = x - leaves_ns, 0, True
             elif (counted and left_ns > self._limit()) or thawed:
                 self._suspect(raw_ns, x, leaves_ns, arrival_ns, uncounted=thawed, guessed=thawed)
+                if thawed and self.suspicion is not None:
+                    self.suspicion.stood_ns, self.suspicion.counted = x - self.stood_x, self.counts
             if not self.sound:
-                self.periods.append(step_ns / count)
+                self._paced(sequence, x, step_ns / count)
         self._went_on(sequence, raw_ns, x, lasts_ns)
         delay_ns = arrival_ns - lasts_ns - x
         if self.suspicion is not None:
@@ -221,20 +253,55 @@ class StreamCourse:
         near = [period for period in ordered if abs(period - middle) < 0.1 * middle]
         return sum(near) / len(near)
 
+    def _paced(self, sequence: int, x: int, period_ns: float) -> None:
+        """The interval before the picture at ``x``."""
+        if self.steady and abs(period_ns - self.period_ns) > 0.1 * self.period_ns:
+            self.anchors.clear()
+        self.periods.append(period_ns)
+        if not self.steady:
+            self.anchors.clear()
+        elif not self.anchors or x - self.anchors[-1][1] > _ANCHOR_NS:
+            self.anchors.append((sequence, x))
+
     def _stopped(self, x: int, leaves_ns: int, arrival_ns: int) -> int:
         """By how much a picture whose clock stands still leaves its course."""
-        level = None if self.steady else self._level_before(self.last_x)
+        level = self._level_before(self.last_x)
+        if self.repeats == 0:
+            self.counts = self.steady or level is None
+            self.away.clear()
         if level is not None:
-            # How many pictures came says little of the time; when they came says it but for their queueing.
-            return min(x - round(arrival_ns - level), -_MS)
+            by_arrival_ns = x - round(arrival_ns - level)
+            self.away.append(leaves_ns - by_arrival_ns)
+            self.counts = self.counts and not self._runs_away()
+            if not self.counts:
+                # How many pictures came says little of the time; when they came says it but for their queueing.
+                return min(by_arrival_ns, -_MS)
         begun = self.suspicion is not None and self.suspicion.x == self.last_x
         # The picture before was the first of those that stand still: it went on by a part of its period.
         return leaves_ns + (min(0, self.suspicion.jump_ns) if begun and self.suspicion is not None else 0)
 
+    def _runs_away(self) -> bool:
+        """Whether pictures come at another rate since their clock stands still: later and later, or sooner and sooner.
+
+        A new route or a step of the broker's clock moves them once, queueing moves single ones.
+        """
+        away = list(self.away)
+        if len(away) < _AWAY_PACKETS:
+            return False
+        half = _AWAY_PACKETS // 2
+        before, after = min(away[:half]), min(away[half:])
+        later = before > _LEVEL_NS and after - before > _ROUTE_NS
+        return later or (max(away) < -_LEVEL_NS and before - after > _ROUTE_NS)
+
     def _expected(self, count: int) -> int:
         if self.sound:
             return self.last_end_ns + (count - 1) * self.last_end_ns
-        return round(count * self.period_ns)
+        period_ns = self.period_ns
+        first, last = (self.anchors[0], self.anchors[-1]) if self.anchors else ((0, 0), (0, 0))
+        if last[1] - first[1] > _LEAST_BASE_NS:
+            # A second of intervals says nothing of half a minute; as long a stretch before does.
+            period_ns = (last[1] - first[1]) / (last[0] - first[0])
+        return round(count * period_ns)
 
     @property
     def steady(self) -> bool:
@@ -254,19 +321,27 @@ class StreamCourse:
         self.last_sequence, self.last_raw_ns, self.last_x, self.last_end_ns = sequence, raw_ns, x, lasts_ns
 
     def _jumped(
-        self, raw_ns: int, by_ns: int, x: int, *, frozen: bool = False, by_arrival: bool = False
-    ) -> Jump:
+        self, raw_ns: int, by_ns: int, x: int, *, frozen: bool = False, by_arrival: bool = False,
+        unsure_ns: int = _ARRIVAL_UNSURE_NS,
+    ) -> Jump:  # fmt: skip
+        """``unsure_ns``: of a jump that only delivery tells."""
         self.shift_ns += by_ns
         if not frozen:
             self.envelope.part()
-        unsure_ns = _ARRIVAL_UNSURE_NS if by_arrival else self._count_unsure_ns()
+        if not by_arrival:
+            unsure_ns = self._count_unsure_ns()
         return Jump(raw_ns, by_ns, unsure_ns, x, frozen, by_arrival)
 
     def _count_unsure_ns(self) -> int:
         """Standard uncertainty of a jump whose size the count tells."""
         if self.sound:
             return _MS // 5
-        return 2 * _MS if self.steady else _UNSTEADY_LIMIT_NS // 3
+        if not self.steady:
+            return _UNSTEADY_LIMIT_NS // 3
+        # As sharp as the stamps themselves: half of the intervals lie this near to the middle one.
+        middle = sorted(self.periods)[len(self.periods) // 2]
+        near = sorted(abs(period - middle) for period in self.periods)
+        return min(2 * _MS, round(2 * near[len(near) // 2]) + _MS // 5)
 
     def _suspect(
         self, raw_ns: int, x: int, leaves_ns: int, arrival_ns: int, *, uncounted: bool, guessed: bool
@@ -333,19 +408,55 @@ class StreamCourse:
         found: list[Jump] = []
         by_ns = 0
         enough = sum(slot.packets for slot in self.lately()) >= _DECIDE_AT_LEAST
-        least_ns = (_MS if suspicion.guessed else _LEVEL_NS) if enough else _FEW_LEVEL_NS
-        if before is not None and self.envelope.in_real_time() and abs(after - before) > least_ns:
+        if before is not None and self.envelope.in_real_time():
             moved_ns = round(before - after)
-            agrees = self._count_agrees(suspicion, moved_ns)
-            by_ns = suspicion.jump_ns if agrees else moved_ns
-            if agrees or suspicion.jump_ns * moved_ns > 0 or suspicion.uncounted:
-                found = [self._jumped(suspicion.raw_ns, by_ns, suspicion.x - by_ns, by_arrival=not agrees)]
+            jump = self._weighed(suspicion, moved_ns, enough=enough)
+            if jump is not None:
+                by_ns, unsure_ns = jump
+                found = [
+                    self._jumped(
+                        suspicion.raw_ns, by_ns, suspicion.x - by_ns, by_arrival=unsure_ns > 0,
+                        unsure_ns=unsure_ns,
+                    )
+                ]  # fmt: skip
                 self.last_x -= by_ns
-            else:
-                by_ns = 0
         for x, y in zip(suspicion.hull.x, suspicion.hull.y, strict=True):
             self.envelope.push(arrival_ns, x - by_ns, y + by_ns)
         return found
+
+    def _weighed(self, suspicion: _Suspicion, moved_ns: int, *, enough: bool) -> tuple[int, int] | None:
+        """Size of the jump by what stamps and delivery (``moved_ns``) say; None where there was none.
+
+        The second number: standard uncertainty where only delivery tells the size, 0 where the count does. A jump
+        of nothing with an uncertainty: there may have been one.
+        """
+        size_ns = abs(moved_ns)
+        if suspicion.stood_ns:
+            return self._thawed(suspicion, moved_ns) if enough or size_ns > _FEW_LEVEL_NS else None
+        least_ns = (_MS if suspicion.guessed else _LEVEL_NS) if enough else _FEW_LEVEL_NS
+        if size_ns <= least_ns:
+            return None
+        if self._count_agrees(suspicion, moved_ns):
+            return suspicion.jump_ns, 0
+        if not suspicion.uncounted and suspicion.jump_ns * moved_ns <= 0:
+            return None
+        if size_ns < _ROUTE_NS and not suspicion.guessed:
+            # As well a new route: nobody is accused, but the bound holds for either.
+            return 0, max(_ARRIVAL_UNSURE_NS, size_ns // _COVER)
+        return moved_ns, _ARRIVAL_UNSURE_NS
+
+    def _thawed(self, suspicion: _Suspicion, moved_ns: int) -> tuple[int, int]:
+        """The same of pictures whose clock stood still: by ``moved_ns`` their count and their arrival differ.
+
+        Where they were counted it may be that the way to the broker has changed meanwhile, or that pictures were
+        left out; the latter makes whole periods. Where they were not, a change of the way cannot be seen.
+        """
+        if not suspicion.counted or abs(moved_ns) >= _ROUTE_NS:
+            return moved_ns, (2 * _ROUTE_NS) // (3 * _COVER)
+        unsure_ns = max(_ARRIVAL_UNSURE_NS, abs(moved_ns) // _COVER)
+        pictures = round(moved_ns / self.period_ns)
+        left_out = pictures != 0 and abs(moved_ns - pictures * self.period_ns) < _COVER * _ARRIVAL_UNSURE_NS
+        return (moved_ns if left_out else 0), unsure_ns
 
     def _count_agrees(self, suspicion: _Suspicion, moved_ns: int) -> bool:
         """Whether the stamps' own count tells the size of a jump that delivery shows roughly."""

@@ -95,9 +95,10 @@ class Layout:
     def curve(self, tracked: Tracked, solution: Solution) -> tuple[Vector, Vector, Vector]:
         """Places (s from the base), deviation (ms), standard uncertainty (ms); jumps have two places."""
         first, count, _ = self.knots[tracked.name]
-        places = {float(self.base_ns + (first + k) * KNOT_NS) for k in range(count)}
+        # Whole nanoseconds: a float of today's date would lie before the jump half of the time.
+        places = {self.base_ns + (first + k) * KNOT_NS for k in range(count)}
         for place, _ in self.jumps.get(tracked.name, ()):
-            places |= {place - 1000.0, float(place)}
+            places |= {place - 1000, place}
         ordered = sorted(places)
         found = [self.value(self.deviation(tracked.name, x), solution) for x in ordered]
         seconds = np.asarray([(x - self.base_ns) / 1e9 for x in ordered])

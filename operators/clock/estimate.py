@@ -95,7 +95,10 @@ class MeetingEstimator:
         if self.base_ns is None:
             self.base_ns = self._solved_ns = self._listened_ns = arrival_ns
         fresh = tracked.course.last_sequence < 0
-        jumps = tracked.course.feed(epoch, sequence, raw_ns, duration_ns, arrival_ns)
+        # While a clock of pictures stands still they are held against their arrival: the broker's clock may be set.
+        watched = tracked.course.frozen and not tracked.course.sound
+        moved_ns = self._broker_moved_ns(tracked, arrival_ns - 2 * SLOT_NS) if watched else 0
+        jumps = tracked.course.feed(epoch, sequence, raw_ns, duration_ns, arrival_ns, moved_ns)
         since_ns = tracked.course.ripe_since_ns
         if since_ns is not None:
             jumps += tracked.course.decide(arrival_ns, self._broker_moved_ns(tracked, since_ns))
@@ -302,12 +305,15 @@ class MeetingEstimator:
 
     def _stands_still(self, tracked: Tracked) -> None:
         """Note from where to where a clock stood still, and how far counting can be trusted there."""
+        course = tracked.course
         open_one = tracked.freezes[-1] if tracked.freezes and tracked.freezes[-1].end_x is None else None
-        if tracked.course.frozen and open_one is None:
-            extra_ms = _COUNTED_MS if tracked.course.sound else _COUNTED_PICTURES_MS
-            tracked.freezes = [*tracked.freezes[-3:], Freeze(tracked.course.last_x, None, extra_ms)]
-        elif open_one is not None and not tracked.course.doubtful:
-            open_one.end_x = tracked.course.last_x
+        if course.frozen and open_one is None:
+            extra_ms = _COUNTED_MS if course.sound else _COUNTED_PICTURES_MS
+            lasts_ns = course.last_end_ns if course.sound else course.period_ns
+            stop = Freeze(course.stood_x, None, extra_ms, course.counted_x, lasts_ns / 1e6)
+            tracked.freezes = [*tracked.freezes[-3:], stop]
+        elif open_one is not None and not course.doubtful:
+            open_one.end_x = course.last_x
 
     def _jumped(self, tracked: Tracked, jump: Jump) -> None:
         if jump.frozen:
@@ -325,7 +331,7 @@ class MeetingEstimator:
             while len(tracked.jumps) > KEPT_JUMPS:
                 tracked.shift_before_ns += tracked.jumps.pop(0)[1].by_ns
             if tracked.freezes and tracked.freezes[-1].end_x is None:
-                if tracked.course.steady:
+                if tracked.course.counts:
                     # The thaw shows what counting was off by in the end.
                     tracked.freezes[-1].extra_ms = abs(jump.by_ns) / 1e6 + _COUNTED_THAWED_MS
                 tracked.freezes[-1].end_x = jump.x

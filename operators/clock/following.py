@@ -80,7 +80,7 @@ class Following:
             self._estimator.heard(body.device_id, told_ns, samples, body.rate_hz)
         if tracked.rewritten_ns:
             body = replace(body, timestamp_ns=body.timestamp_ns - tracked.rewritten_ns)
-            records += self._stands_still(followed, tracked, body.timestamp_ns)
+            records += self._stands_still(followed, tracked)
         if (
             body.modality is Modality.VIDEO
             and tracked.stream is body.modality
@@ -101,18 +101,29 @@ class Following:
         if x_ns is not None:
             self._estimator.seen(device, x_ns, brightness)
 
-    def _stands_still(self, followed: _Followed, tracked: Tracked, raw_ns: int) -> list[ClockRecord]:
-        """Once for each stop: from here on the device is placed by counting, and known no better than that."""
+    def _stands_still(self, followed: _Followed, tracked: Tracked) -> list[ClockRecord]:
+        """Once for each stop: since it began the device is placed by counting, and known no better than that."""
         stop = tracked.freezes[-1] if tracked.freezes else None
         if stop is None or stop.end_x is not None or stop.begin_x == followed.stood_x:
             return []
         followed.stood_x = stop.begin_x
-        before = in_force(followed.records, raw_ns) or followed.told
-        unsure_ns = before.uncertainty_ns + round(stop.extra_ms * _NS_PER_MS)
-        record = before.model_copy(
-            update={"from_raw_ns": raw_ns, "uncertainty_ns": unsure_ns, "method": "online"}
-        )
-        return self._written(followed, [record])
+        found = []
+        for x in sorted({stop.begin_x, stop.counted_x}):
+            raw_ns = self._raw_ns(followed, tracked, x)
+            before = in_force(followed.records, raw_ns) or followed.told
+            unsure_ns = before.uncertainty_ns + round(stop.within_ms(x) * _NS_PER_MS)
+            found.append(
+                before.model_copy(
+                    update={"from_raw_ns": raw_ns, "uncertainty_ns": unsure_ns, "method": "online"}
+                )
+            )
+        return self._written(followed, found)
+
+    @staticmethod
+    def _raw_ns(followed: _Followed, tracked: Tracked, x: int) -> int:
+        """The stamp with which a place on ``x`` is handed on now."""
+        shift_ns = tracked.course.zero_ns + tracked.course.shift_ns - tracked.rewritten_ns
+        return to_raw_ns(followed.told, x + shift_ns)
 
     def _jumped(self, followed: _Followed, jump: Jump) -> list[ClockRecord]:
         """A first record for what follows a jump, until it is estimated better."""
@@ -164,9 +175,7 @@ class Following:
             most = max(r.uncertainty_ns for r in new)
             if most > 0.6 * followed.told.uncertainty_ns:
                 return []
-        newest_raw = to_raw_ns(followed.told, tracked.course.last_x + tracked.course.zero_ns
-                               + tracked.course.shift_ns - tracked.rewritten_ns)  # fmt: skip
-        at = differs(new, followed.records, newest_raw)
+        at = differs(new, followed.records, self._raw_ns(followed, tracked, tracked.course.last_x))
         return [] if at is None else self._written(followed, new[at:])
 
     def _written(self, followed: _Followed, records: Sequence[ClockRecord]) -> list[ClockRecord]:

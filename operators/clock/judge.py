@@ -170,8 +170,9 @@ class Judge:
         for tracked in known:
             drift, drift_sigma, span_s = self._drift(tracked, layout, solution)
             drifts = abs(drift) > max(self._settings.accuse_ms, self._settings.accuse_sigmas * drift_sigma)
+            tracked.doubted_ms = 0.0
             if not tracked.named and not tracked.believed:
-                errors, _, _ = self.errors(tracked, layout, solution)
+                errors, _, bounds = self.errors(tracked, layout, solution)
                 refuted = self.verdict(tracked, layout, solution) == "wrong"
                 tracked.refuted = tracked.refuted + 1 if refuted else 0
                 far = float(np.max(np.abs(errors))) > self._settings.coarse_ms
@@ -180,6 +181,9 @@ class Judge:
                     tracked.named = True
                     what: Literal["skew", "offset"] = "skew" if drifts else "offset"
                     found.append(Finding(tracked.name, what, float(errors[-1]), ppm))
+                else:
+                    # The claim may be right after all: the bound holds whoever is.
+                    tracked.doubted_ms = float(np.max(np.abs(errors) + bounds))
             elif not tracked.named:
                 tracked.refuted = 0
             elif not drifts and not tracked.course.doubtful:

@@ -57,10 +57,11 @@ def pieces(tracked: Tracked, base_ns: int, settings: EstimateSettings) -> list[P
     shifts = list(itertools.accumulate((jump.by_ns for _, jump in jumps), initial=tracked.shift_before_ns))
     found: list[Piece] = []
     marks = [x for x, _ in jumps]
-    marks += [x for f in tracked.freezes for x in (f.begin_x, f.end_x) if x is not None]
+    marks += [x for f in tracked.freezes for x in (f.begin_x, f.counted_x, f.end_x) if x is not None]
     cuts = [places[0], *sorted({x for x in marks if places[0] < x < places[-1]}), places[-1]]
     for begin, end in itertools.pairwise(cuts):
-        extra = sum(f.extra_ms for f in tracked.freezes if f.begin_x <= begin and (f.end_x or end) >= end)
+        stops = [f for f in tracked.freezes if f.begin_x <= begin and (f.end_x or end) >= end]
+        extra = sum(f.within_ms(begin) for f in stops)
         passed = sum(x <= begin for x, _ in jumps)
         told = jumps[passed - 1][1].from_raw_ns if passed and jumps[passed - 1][0] == begin else None
         inner = sorted({begin, *(p for p in places if begin < p < end), end})
@@ -72,7 +73,7 @@ def pieces(tracked: Tracked, base_ns: int, settings: EstimateSettings) -> list[P
             # Beyond the last packet nothing is known yet; a bound there would be the bound of a guess.
             known = [p for p in (inner[first], inner[last]) if p <= tracked.course.last_x] or [inner[first]]
             sigma = max(float(spread[inner.index(p)]) for p in known)
-            bound = settings.cover * sigma + settings.least_bound_ms + extra
+            bound = max(settings.cover * sigma + settings.least_bound_ms, tracked.doubted_ms) + extra
             found.append(
                 Piece(
                     inner[first],
@@ -136,7 +137,8 @@ def record_of(piece: Piece, told: ClockRecord, zero_ns: int, number: int, *, fir
 def differs(new: Sequence[ClockRecord], old: Sequence[ClockRecord], until_raw_ns: int) -> int | None:
     """Index of the first new record that says something else than the old ones, None where none does."""
     for place, record in enumerate(new):
-        end = new[place + 1].from_raw_ns if place + 1 < len(new) else until_raw_ns
+        # The next one's first stamp is no longer this one's.
+        end = new[place + 1].from_raw_ns - 1 if place + 1 < len(new) else until_raw_ns
         begin = record.ref_ns
         for raw in (begin, min(max(begin, end), max(begin, until_raw_ns))):
             before = in_force(old, raw)

@@ -88,6 +88,14 @@ class Freeze:
     end_x: int | None
     extra_ms: float
     """What counting may have been off by."""
+    counted_x: int = 0
+    """The first that was counted; before it stands one that still has the stamp of the stop …"""
+    first_ms: float = 0.0
+    """… and may be off by this besides."""
+
+    def within_ms(self, x: int) -> float:
+        """What a bound has to allow for at ``x``, which lies in the stretch."""
+        return self.extra_ms + (self.first_ms if x < self.counted_x else 0.0)
 
 
 @dataclass(slots=True)
@@ -104,6 +112,8 @@ class Tracked:
     named: bool = False
     refuted: int = 0
     """How many estimates in a row have refuted what is said of it."""
+    doubted_ms: float = 0.0
+    """Where its claim is neither believed nor refuted: how far a bound must reach that holds in either case."""
     jumps: list[tuple[int, Jump]] = field(default_factory=list)
     """Where on ``x`` the clock jumped, and how."""
     shift_before_ns: int = 0
