@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from operators.clock.envelope import Envelope, LowerHull
+from operators.clock.pace import Pace
 
 _MS: Final = 1_000_000
 _DECIDE_AFTER_NS: Final = 2_000_000_000
@@ -32,9 +33,6 @@ _COVER: Final = 3
 """Bounds are so many standard uncertainties."""
 _AWAY_PACKETS: Final = 6
 """While a clock stands still: so many pictures in a row must leave the count of them, and on and on."""
-_ANCHORS: Final = 10
-_ANCHOR_NS: Final = 2_000_000_000
-_LEAST_BASE_NS: Final = 4_000_000_000
 _MOST_MISSING: Final = 100_000
 """A gap of more packets than this says nothing: the counter was set."""
 _BACK_COSTS: Final = 50
@@ -76,10 +74,10 @@ class _Suspicion:
     """The stamps' own count says nothing of the size of the jump."""
     guessed: bool = False
     """A count that is not sharp was followed up to it: the axis is surely off by something."""
-    stood_ns: int = 0
-    """How long the clock had stood still before it went on, where it had …"""
-    counted: bool = False
-    """… and whether pictures were counted meanwhile."""
+    thawed: bool = False
+    """The clock had stood still and goes on …"""
+    by_count_ns: int | None = None
+    """… by so much more than pictures were counted, where they were."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,9 +112,7 @@ class StreamCourse:
     repeats: int = 0
     back: int = 0
     """Grows each time that the stamps run back and shrinks with each packet."""
-    periods: deque[float] = field(default_factory=lambda: deque(maxlen=15))
-    anchors: deque[tuple[int, int]] = field(default_factory=lambda: deque(maxlen=_ANCHORS))
-    """Number and place of pictures every two seconds since they have come at one rate."""
+    pace: Pace = field(default_factory=Pace)
     away: deque[int] = field(default_factory=lambda: deque(maxlen=_AWAY_PACKETS))
     """How much later than by their count the last pictures came while the clock stood still."""
     counts: bool = True
@@ -171,7 +167,7 @@ class StreamCourse:
         if anew:
             # Nothing says how long the publisher was away; what arrives will show whether its clock was set.
             self.repeats, self.frozen = 0, False
-            self.anchors.clear()
+            self.pace.begin_anew()
             self._suspect(raw_ns, x, 0, arrival_ns, uncounted=True, guessed=False)
         elif still or step_ns <= 0 or (self.sound and leaves_ns < -_SOUND_LIMIT_NS and self.back > 0):
             # Time that stands still or runs back needs no second witness. Sound that goes on by too little for the
@@ -199,7 +195,7 @@ class StreamCourse:
             thawed = self.repeats >= 3 and not self.sound
             self.repeats, self.frozen = 0, False
             # The first interval of pictures is what their period is learned from; it leaves nothing.
-            counted = self.sound or bool(self.periods)
+            counted = self.sound or self.pace.known
             left_ns = leaves_ns if self.sound else abs(leaves_ns)
             if self.sound and left_ns > _SOUND_LIMIT_NS and self.back > _BACK_MOST:
                 # Of a clock that runs to and fro the count alone is believed.
@@ -208,9 +204,10 @@ class StreamCourse:
             elif (counted and left_ns > self._limit()) or thawed:
                 self._suspect(raw_ns, x, leaves_ns, arrival_ns, uncounted=thawed, guessed=thawed)
                 if thawed and self.suspicion is not None:
-                    self.suspicion.stood_ns, self.suspicion.counted = x - self.stood_x, self.counts
+                    self.suspicion.thawed = True
+                    self.suspicion.by_count_ns = leaves_ns if self.counts else None
             if not self.sound:
-                self._paced(sequence, x, step_ns / count)
+                self.pace.add(sequence, x, step_ns / count)
         self._went_on(sequence, raw_ns, x, lasts_ns)
         delay_ns = arrival_ns - lasts_ns - x
         if self.suspicion is not None:
@@ -242,27 +239,6 @@ class StreamCourse:
         """Whether stamps cannot be believed right now."""
         return self.frozen or self.suspicion is not None
 
-    @property
-    def period_ns(self) -> float:
-        """Time from one picture to the next, as the stamps had it lately."""
-        if not self.periods:
-            return 40.0 * _MS
-        ordered = sorted(self.periods)
-        middle = ordered[len(ordered) // 2]
-        # Each interval has the noise of two stamps; in a sum of them most of it falls out.
-        near = [period for period in ordered if abs(period - middle) < 0.1 * middle]
-        return sum(near) / len(near)
-
-    def _paced(self, sequence: int, x: int, period_ns: float) -> None:
-        """The interval before the picture at ``x``."""
-        if self.steady and abs(period_ns - self.period_ns) > 0.1 * self.period_ns:
-            self.anchors.clear()
-        self.periods.append(period_ns)
-        if not self.steady:
-            self.anchors.clear()
-        elif not self.anchors or x - self.anchors[-1][1] > _ANCHOR_NS:
-            self.anchors.append((sequence, x))
-
     def _stopped(self, x: int, leaves_ns: int, arrival_ns: int) -> int:
         """By how much a picture whose clock stands still leaves its course."""
         level = self._level_before(self.last_x)
@@ -276,9 +252,8 @@ class StreamCourse:
             if not self.counts:
                 # How many pictures came says little of the time; when they came says it but for their queueing.
                 return min(by_arrival_ns, -_MS)
-        begun = self.suspicion is not None and self.suspicion.x == self.last_x
         # The picture before was the first of those that stand still: it went on by a part of its period.
-        return leaves_ns + (min(0, self.suspicion.jump_ns) if begun and self.suspicion is not None else 0)
+        return leaves_ns + (min(0, self.last_leaves_ns) if self.repeats == 0 else 0)
 
     def _runs_away(self) -> bool:
         """Whether pictures come at another rate since their clock stands still: later and later, or sooner and sooner.
@@ -296,21 +271,12 @@ class StreamCourse:
     def _expected(self, count: int) -> int:
         if self.sound:
             return self.last_end_ns + (count - 1) * self.last_end_ns
-        period_ns = self.period_ns
-        first, last = (self.anchors[0], self.anchors[-1]) if self.anchors else ((0, 0), (0, 0))
-        if last[1] - first[1] > _LEAST_BASE_NS:
-            # A second of intervals says nothing of half a minute; as long a stretch before does.
-            period_ns = (last[1] - first[1]) / (last[0] - first[0])
-        return round(count * period_ns)
+        return self.pace.expected_ns(count)
 
     @property
     def steady(self) -> bool:
         """Whether the count of packets tells the time: sound always, pictures at a constant rate."""
-        if self.sound:
-            return True
-        ordered = sorted(self.periods)
-        size = len(ordered)
-        return size >= 8 and ordered[size * 3 // 4] - ordered[size // 4] < 0.1 * ordered[size // 2]
+        return self.sound or self.pace.steady
 
     def _limit(self) -> int:
         if self.sound:
@@ -338,10 +304,7 @@ class StreamCourse:
             return _MS // 5
         if not self.steady:
             return _UNSTEADY_LIMIT_NS // 3
-        # As sharp as the stamps themselves: half of the intervals lie this near to the middle one.
-        middle = sorted(self.periods)[len(self.periods) // 2]
-        near = sorted(abs(period - middle) for period in self.periods)
-        return min(2 * _MS, round(2 * near[len(near) // 2]) + _MS // 5)
+        return self.pace.unsure_ns
 
     def _suspect(
         self, raw_ns: int, x: int, leaves_ns: int, arrival_ns: int, *, uncounted: bool, guessed: bool
@@ -431,7 +394,7 @@ class StreamCourse:
         of nothing with an uncertainty: there may have been one.
         """
         size_ns = abs(moved_ns)
-        if suspicion.stood_ns:
+        if suspicion.thawed:
             return self._thawed(suspicion, moved_ns) if enough or size_ns > _FEW_LEVEL_NS else None
         least_ns = (_MS if suspicion.guessed else _LEVEL_NS) if enough else _FEW_LEVEL_NS
         if size_ns <= least_ns:
@@ -442,21 +405,24 @@ class StreamCourse:
             return None
         if size_ns < _ROUTE_NS and not suspicion.guessed:
             # As well a new route: nobody is accused, but the bound holds for either.
-            return 0, max(_ARRIVAL_UNSURE_NS, size_ns // _COVER)
+            return 0, _ARRIVAL_UNSURE_NS + size_ns // _COVER
         return moved_ns, _ARRIVAL_UNSURE_NS
 
     def _thawed(self, suspicion: _Suspicion, moved_ns: int) -> tuple[int, int]:
-        """The same of pictures whose clock stood still: by ``moved_ns`` their count and their arrival differ.
+        """The same of pictures whose clock stood still.
 
-        Where they were counted it may be that the way to the broker has changed meanwhile, or that pictures were
-        left out; the latter makes whole periods. Where they were not, a change of the way cannot be seen.
+        Where they were counted, and delivery says something else, it may be that the way to the broker has changed
+        meanwhile, or that pictures were left out, which makes whole periods. Where they were not counted, a change
+        of the way cannot be seen.
         """
-        if not suspicion.counted or abs(moved_ns) >= _ROUTE_NS:
+        differs_ns = moved_ns - (suspicion.by_count_ns or 0)
+        if suspicion.by_count_ns is None or abs(differs_ns) >= _ROUTE_NS:
             return moved_ns, (2 * _ROUTE_NS) // (3 * _COVER)
-        unsure_ns = max(_ARRIVAL_UNSURE_NS, abs(moved_ns) // _COVER)
-        pictures = round(moved_ns / self.period_ns)
-        left_out = pictures != 0 and abs(moved_ns - pictures * self.period_ns) < _COVER * _ARRIVAL_UNSURE_NS
-        return (moved_ns if left_out else 0), unsure_ns
+        period_ns = self.pace.period_ns
+        pictures = round(differs_ns / period_ns)
+        left_out = pictures != 0 and abs(differs_ns - pictures * period_ns) < _COVER * _ARRIVAL_UNSURE_NS
+        unsure_ns = _ARRIVAL_UNSURE_NS + abs(differs_ns) // _COVER
+        return (moved_ns if left_out else suspicion.by_count_ns), unsure_ns
 
     def _count_agrees(self, suspicion: _Suspicion, moved_ns: int) -> bool:
         """Whether the stamps' own count tells the size of a jump that delivery shows roughly."""

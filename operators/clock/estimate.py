@@ -309,7 +309,7 @@ class MeetingEstimator:
         open_one = tracked.freezes[-1] if tracked.freezes and tracked.freezes[-1].end_x is None else None
         if course.frozen and open_one is None:
             extra_ms = _COUNTED_MS if course.sound else _COUNTED_PICTURES_MS
-            lasts_ns = course.last_end_ns if course.sound else course.period_ns
+            lasts_ns = course.last_end_ns if course.sound else course.pace.period_ns
             stop = Freeze(course.stood_x, None, extra_ms, course.counted_x, lasts_ns / 1e6)
             tracked.freezes = [*tracked.freezes[-3:], stop]
         elif open_one is not None and not course.doubtful:

@@ -2,6 +2,7 @@
 
 import pickle
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -159,8 +160,47 @@ def test_a_short_stop_has_its_bound_at_once() -> None:
     stops = DevicePlan("camera", fault, CAMERA.delivery, rate_hz=25.0, variable_rate=True)
     names = [f"stops-{n}" for n in range(4)]
     room = Followed({"mic-1": SOUND, "mic-2": SOUND, "mic-3": SOUND} | dict.fromkeys(names, stops), 48)
-    errors = [e for name in names for e in room.errors_ms(name) if not 34.0 <= e[0] < 35.5]
+    errors = [e for name in names for e in room.errors_ms(name)]
     assert all(abs(error) <= bound for _, error, bound in errors)
+
+
+@pytest.mark.parametrize("plan", [
+    DevicePlan("camera", rate_hz=25.0), DevicePlan("slides", rate_hz=30.0), DevicePlan("sound", rate_hz=10.0),
+])  # fmt: skip
+@pytest.mark.parametrize("into_s", [0.0, 0.013, 0.03])
+def test_the_first_packet_of_a_stop_lies_in_its_bound(plan: DevicePlan, into_s: float) -> None:
+    """It still went on by a part of its interval: by too little, and by so little that it was no suspicion yet."""
+    stops = replace(plan, clock=ClockFault(frozen_at_s=30.0 + into_s, frozen_for_s=9.0))
+    room = Followed({"mic-1": SOUND, "mic-2": SOUND, "mic-3": SOUND, "stops": stops}, 50)
+    assert [e for e in room.errors_ms("stops") if not abs(e[1]) <= e[2]] == []
+
+
+@pytest.mark.parametrize(("before_hz", "after_hz"), [(25.0, 12.0), (12.0, 30.0), (30.0, 20.0)])
+def test_a_camera_that_changes_its_rate_while_its_clock_stands_still_is_placed_by_arrival(
+    before_hz: float, after_hz: float
+) -> None:
+    stops = DevicePlan(
+        "camera", ClockFault(frozen_at_s=30.0, frozen_for_s=15.0), CAMERA.delivery, rate_hz=before_hz,
+        drops_at_s=33.0, drops_to_hz=after_hz,
+    )  # fmt: skip
+    room = Followed({"mic-1": SOUND, "mic-2": SOUND, "mic-3": SOUND, "stops": stops}, 60)
+    errors = room.errors_ms("stops")
+    assert sum(abs(error) > bound for _, error, bound in errors) <= 3
+    assert max(abs(error) for _, error, _ in errors) < 400.0
+
+
+@pytest.mark.parametrize("longer_ms", [-35, 20, 37])
+@pytest.mark.parametrize("variable", [False, True])
+def test_a_new_route_during_a_stop_is_in_the_bound_of_what_follows(longer_ms: int, variable: bool) -> None:
+    way = DeliveryFault(floor_ns=40 * MS, loss=0.02, route_at_s=35.0, route_ns=longer_ms * MS)
+    stops = DevicePlan(
+        "camera", ClockFault(frozen_at_s=30.0, frozen_for_s=12.0), way, rate_hz=25.0, variable_rate=variable
+    )
+    room = Followed({"mic-1": SOUND, "mic-2": SOUND, "mic-3": SOUND, "stops": stops}, 70)
+    after = [e for e in room.errors_ms("stops") if e[0] > 45.0]
+    assert all(abs(error) <= bound for _, error, bound in after)
+    # Where no picture was left out, their number tells the way from the clock.
+    assert variable or longer_ms != 20 or max(abs(error) for _, error, _ in after) < 3.0
 
 
 def test_a_broker_set_while_a_clock_stands_still_is_not_its_doing() -> None:
@@ -184,7 +224,9 @@ def test_a_way_that_is_longer_than_most_is_doubted_and_nobody_accused() -> None:
     slow = DevicePlan("camera", delivery=DeliveryFault(floor_ns=100 * MS), rate_hz=10.0)
     room = Followed({"mic-1": SOUND, "mic-2": SOUND, "mic-3": SOUND, "slow": slow}, 60)
     assert room.notices == []
-    assert room.errors_ms("slow")[-1][2] > 40.0
+    # Whether the way is long or the clock late, the bound holds.
+    assert all(abs(error) <= bound for _, error, bound in room.errors_ms("slow"))
+    assert room.errors_ms("slow")[-1][2] > 60.0
 
 
 def test_a_camera_that_slows_down_while_the_broker_is_set_is_not_blamed() -> None:

@@ -16,7 +16,7 @@ from operators.clock.equations import Layout, Measured, equations
 from operators.clock.estimate import MeetingEstimator
 from operators.clock.following import Following
 from operators.clock.judge import Judge
-from operators.clock.records import pieces
+from operators.clock.records import differs, pieces
 from operators.clock.solve import Rows, Solution, solve
 from operators.clock.sounds import Levels, SoundRing
 from operators.clock.tracked import KNOT_NS, Claim, EstimateSettings, Freeze, Pair, Tracked
@@ -210,6 +210,40 @@ def test_where_a_clock_stood_still_the_bound_is_what_counting_may_be_off_by() ->
     one.freezes = [Freeze(BASE + 20 * S, BASE + 30 * S, 25.0)]
     found = {p.begin_x - BASE: p.bound_ms for p in pieces(one, BASE, ROOM)}
     assert found == pytest.approx({0: 0.6, 20 * S: 25.6, 30 * S: 0.6})
+
+
+@pytest.mark.parametrize("odd_ns", range(0, 260, 37))
+def test_from_a_jump_on_the_bound_is_that_of_the_jump(odd_ns: int) -> None:
+    """At the dates of today a float of nanoseconds lies before a jump half of the time."""
+    one, today = tracked("a"), 1_790_000_000 * S
+    one.first_x, one.course.last_x = today, today + 60 * S
+    one.course.envelope.bins.clear()
+    for second in range(60):
+        x = today + second * S
+        one.course.envelope.push(x + 9 * MS, x, 9 * MS)
+    at = today + 30 * S + odd_ns
+    one.jumps = [(at, Jump(at, 0, 12 * MS, at))]
+    layout, rows = equations(Measured([one], {}, today, today, {}), ROOM)
+    one.curve = layout.curve(one, solve(layout.count, rows))
+    bounds = {p.begin_x: p.bound_ms for p in pieces(one, today, ROOM)}
+    assert bounds[today] < 3.0 < bounds[at]
+
+
+def test_the_stretch_of_a_record_ends_before_the_first_stamp_of_the_next() -> None:
+    """Else the wide bound of a stop would count as news of what lies before it, with every estimate."""
+    new = [record(1, -(2**63), 0), record(2, BASE, 0).model_copy(update={"uncertainty_ns": 250 * MS})]
+    new[0] = new[0].model_copy(update={"ref_ns": BASE - S})
+    new[1] = new[1].model_copy(update={"ref_ns": BASE})
+    assert differs(new, new, BASE + S) is None
+
+
+def test_a_claim_in_doubt_lies_within_the_bound() -> None:
+    one = tracked("a", believed=False)
+    one.curve = (np.asarray([0.0, 60.0]), np.zeros(2), np.full(2, 0.1))
+    layout = Layout(BASE, 4, {"a": (0, 4, 0)}, floors={"a": [(0, 4)]})
+    solution = Solution(np.asarray([30.0, 30.0, 30.0, 30.0, 9.0]), np.eye(5) * 10.0**2)
+    assert Judge(ROOM, BASE).named([one], layout, solution) == []
+    assert [p.bound_ms for p in pieces(one, BASE, ROOM)] == pytest.approx([31.0])
 
 
 def test_beyond_its_last_knot_a_curve_goes_straight_on() -> None:

@@ -174,6 +174,63 @@ def test_a_camera_that_changes_its_rate_has_no_step(plan: DevicePlan) -> None:
     assert jumps_of("camera", plan=plan)[0] == []
 
 
+def jumps_of_pictures(
+    intervals_ms: Sequence[int], lost: range, late_ms: int, *, anew: bool = False
+) -> list[Jump]:
+    """Pictures of which some are lost; those after them take ``late_ms`` longer to arrive."""
+    course, jumps, at = StreamCourse(sound=False), list[Jump](), START
+    for number, interval_ms in enumerate(intervals_ms):
+        at += interval_ms * MS
+        if number in lost:
+            continue
+        arrival = at + (40 + (late_ms if number >= lost.stop else 0)) * MS
+        jumps += course.feed(2 if anew and number >= lost.stop else 1, number, at, 0, arrival)
+        if course.ripe_since_ns is not None:
+            jumps += course.decide(arrival)
+    return jumps
+
+
+@pytest.mark.parametrize("late_ms", [26, -26, 45])
+def test_lost_pictures_and_a_new_route_at_once_are_no_step(late_ms: int) -> None:
+    """At no constant rate some lost pictures leave the count by more than any limit, whichever way the route goes."""
+    slow, fast = [33 + 50 * (n % 2) for n in range(300)], [70, 35, 34, 33, 35, 34, 35] * 2
+    for burst in ([83] * 7, [33] * 7):
+        jumps = jumps_of_pictures([*slow, *burst, *fast, *slow], range(300, 307), late_ms)
+        assert all(jump.by_ns == 0 and 3 * jump.uncertainty_ns >= abs(late_ms) * MS - MS for jump in jumps)
+    assert jumps_of_pictures([40] * 600, range(300, 304), late_ms) == []
+
+
+def test_a_publisher_that_starts_again_on_another_way_is_not_accused() -> None:
+    (jump,) = jumps_of_pictures([40] * 600, range(300, 310), 35, anew=True)
+    assert jump.by_ns == 0 and 3 * jump.uncertainty_ns == pytest.approx((9 + 35) * MS, abs=MS)
+
+
+def test_pictures_left_out_while_their_clock_stands_still_are_no_new_route() -> None:
+    """Whole pictures can be missing from a count that nobody else keeps; a part of one cannot."""
+    course, jumps = StreamCourse(sound=False), list[Jump]()
+    stands, left_out = range(250, 400), 300
+    for number in range(700):
+        at = START + (number + (number >= left_out)) * 40 * MS
+        raw = START + min(number, stands.start) * 40 * MS
+        if number >= stands.stop:
+            raw += (number - stands.stop) * 40 * MS
+        jumps += course.feed(1, number, raw, 0, at + 40 * MS)
+        if course.ripe_since_ns is not None:
+            jumps += course.decide(at + 40 * MS)
+    (thawed,) = [jump for jump in jumps if not jump.frozen]
+    assert thawed.by_ns == pytest.approx(-40 * MS, abs=MS)
+    assert 3 * thawed.uncertainty_ns == pytest.approx((9 + 40) * MS, abs=MS)
+
+
+@pytest.mark.parametrize("route_at_s", [18.0, 22.0])
+def test_where_the_count_tells_the_size_of_a_step_a_new_route_beside_it_takes_no_part_of_it(
+    route_at_s: float,
+) -> None:
+    route = DeliveryFault(floor_ns=40 * MS, loss=0.02, route_at_s=route_at_s, route_ns=6 * MS)
+    jumps, left_ms = jumps_of("camera", ClockFault(step_at_s=20.0, step_ns=366 * MS), route)
+    assert len(jumps) == 1 and jumps[0].uncertainty_ns < MS and abs(left_ms) < 1.0
+
+
 def test_a_camera_of_variable_rate_that_steps_is_known_from_arrival() -> None:
     plan = DevicePlan("camera", rate_hz=25.0, variable_rate=True)
     jumps, left_ms = jumps_of("camera", ClockFault(step_at_s=20.0, step_ns=400 * MS), plan=plan)
