@@ -32,6 +32,7 @@ from operators.draft import Drafting
 from operators.ingest import Ingest, IngestSettings
 from operators.perceive.step import Answer, MediaWorkers, Owner, Perceive
 from operators.perceive.types import Ask, PerceiveSettings
+from operators.speech.events import RecognitionRequest
 from operators.understand.engine import RuleEngine
 from operators.verify.check import Verifier
 from operators.verify.rule_files import default_rules
@@ -65,7 +66,8 @@ class OrderedWorkers:
 
     def collect(self, shard: int) -> list[tuple[str, Answer]]:
         out: list[tuple[str, Answer]] = []
-        while len(self._asked) > self._ahead:
+        # A microphone whose sound waits for an answer would else be read to its end meanwhile, and kept in memory.
+        while len(self._asked) > self._ahead or any(_holds(ask) for ask in self._asked):
             out.append(self._oldest(shard))
         return out
 
@@ -88,6 +90,10 @@ class OrderedWorkers:
             if id(ask) not in self._found:
                 time.sleep(0.001)
         return self._found.pop(id(ask))
+
+
+def _holds(ask: Ask) -> bool:
+    return isinstance(ask, RecognitionRequest) and ask.holds
 
 
 def perceive_room(

@@ -4,6 +4,10 @@ Waiting for a pause to prove itself costs half a second after every utterance. S
 proposes an end (`Proposed`): text made of exactly that sound can be shown at once. If speech goes on, the proposal is
 taken back (`Resumed`); if the pause lasts, the piece is closed with the same range (`Closed`), and nothing is
 recognised twice. Everything counts in frames of the microphone's own sound, so the same sound gives the same pieces.
+
+Where several people share a microphone they follow each other without such a pause. There a piece also ends where a
+sentence does, which only its text can tell: the endpointer asks (`Asked`), at the end of a short pause and now and
+then in speech without one, and takes no further frame until it is told by `go_on`.
 """
 
 from dataclasses import dataclass, field
@@ -22,6 +26,10 @@ class EndpointSettings:
     piece shorter pauses do (`after_frames`, `pause_frames`), and at `max_frames` it is cut at its quietest recent
     place. Partial passes come `partial_every_frames` after each other or after a proposal, and less often the longer
     a piece gets: each reads all of it, and adds little to what stands.
+
+    At a microphone that several people share, a pause of `sentence_pause_frames` ends a piece of at least
+    `sentence_after_frames` where a sentence ends before it. A piece of `look_after_frames` is looked through for the
+    end of a sentence, and again every `look_every_frames`.
     """
 
     voiced_above: float = 0.5
@@ -37,6 +45,10 @@ class EndpointSettings:
     first_partial_frames: int = 18
     partial_every_frames: int = 32
     partial_part: int = 4
+    sentence_pause_frames: int = 3
+    sentence_after_frames: int = 30
+    look_after_frames: int = 110
+    look_every_frames: int = 50
 
     def __post_init__(self) -> None:
         if not 1 <= self.tail_frames < self.hang_over_frames:
@@ -93,12 +105,24 @@ class Dropped:
     """Too short to be speech."""
 
 
-Step = Opened | Grew | Proposed | Resumed | Closed | Dropped
+@dataclass(frozen=True)
+class Asked:
+    """Whether a sentence ends in `frames`: with them before a `pause`, or else anywhere before their end."""
+
+    frames: list[Frame]
+    pause: bool
+
+
+Step = Opened | Grew | Proposed | Resumed | Closed | Dropped | Asked
 
 
 @dataclass
 class Endpointer:
-    """Takes the decided frames of one microphone in order."""
+    """Takes the decided frames of one microphone in order.
+
+    `asking` is the number of frames about which was asked; no frame is to be fed before `go_on`. `shared`: several
+    people speak into this microphone.
+    """
 
     settings: EndpointSettings
     frames: list[Frame] = field(default_factory=list)
@@ -111,6 +135,9 @@ class Endpointer:
     _voiced_run: int = 0
     _proposed: bool = False
     _partial_at: int = 0
+    asking: int = 0
+    shared: bool = False
+    _looked_at: int = 0
 
     def voiced(self, probability: float, own: bool) -> bool:
         """Whether a frame counts as this person's voice, with hysteresis on the probability."""
@@ -134,9 +161,18 @@ class Endpointer:
             steps.extend(self._speech())
         else:
             steps.extend(self._pause())
-        if self.open and len(self.frames) >= self.settings.max_frames:
+        if self.open and not self.asking and len(self.frames) >= self.settings.max_frames:
             steps.extend(self._cut())
         return steps
+
+    def go_on(self, end: int | None) -> list[Step]:
+        """The answer to `Asked`: the piece ends before its frame `end`, or goes on."""
+        self.asking = 0
+        if end is not None:
+            return self.cut(end)
+        if self._proposed:
+            return [Resumed(), *self._resume()]
+        return [Resumed()]
 
     def flush(self) -> list[Step]:
         """The sound ends here, or breaks off: close what is open."""
@@ -147,6 +183,7 @@ class Endpointer:
             )
         self.frames.clear()
         self.open = self._in_voice = False
+        self.asking = 0
         return steps
 
     def _begin(self, first: int) -> Opened:
@@ -154,30 +191,57 @@ class Endpointer:
         del self.frames[:first]
         self.open, self._proposed = True, False
         self._first_voiced = self._last_voiced = len(self.frames) - 1
-        self._voiced, self._silence, self._voiced_run, self._partial_at = 1, 0, 1, 0
+        self._voiced, self._silence, self._voiced_run, self._partial_at, self._looked_at = 1, 0, 1, 0, 0
         return Opened(list(self.frames))
 
-    def _speech(self) -> list[Step]:
+    def _speech(self, ask: bool = True) -> list[Step]:
         self._voiced_run += 1
         if self._proposed and self._voiced_run < self.settings.resume_frames:
             # A click is no speech. The frame stays in the piece if more follow.
             return []
-        steps: list[Step] = []
+        if not self._proposed:
+            return self._resume(ask)
+        end = self._last_voiced + 1 + self.settings.tail_frames
+        pause = len(self.frames) - self.settings.resume_frames - 1 - self._last_voiced
+        if (
+            self.shared
+            and ask
+            and pause >= self.settings.sentence_pause_frames
+            and self._last_voiced + 1 - self._first_voiced >= self.settings.sentence_after_frames
+            and self._voiced >= self.settings.min_voiced_frames
+        ):
+            self.asking = end
+            return [Asked(self.frames[:end], pause=True)]
+        return [Resumed(), *self._resume(ask)]
+
+    def _resume(self, ask: bool = True) -> list[Step]:
+        """The newest frames are speech that goes on."""
         if self._proposed:
             self._proposed = False
-            steps.append(Resumed())
             self._voiced += self.settings.resume_frames - 1
         self._voiced += 1
         self._last_voiced = len(self.frames) - 1
         self._silence = 0
         length = len(self.frames) - self._first_voiced
+        if self.shared and ask and self._looks(length):
+            self._partial_at = self._looked_at = length
+            self.asking = len(self.frames)
+            return [Asked(list(self.frames), pause=False)]
+        if self._looked_at:
+            # What looks through a piece shows its text too.
+            return []
         every = max(self.settings.partial_every_frames, length // self.settings.partial_part)
         if length >= self.settings.first_partial_frames and (
             not self._partial_at or length - self._partial_at >= every
         ):
             self._partial_at = length
-            steps.append(Grew(list(self.frames)))
-        return steps
+            return [Grew(list(self.frames))]
+        return []
+
+    def _looks(self, length: int) -> bool:
+        settings = self.settings
+        since = length - self._looked_at if self._looked_at else settings.look_every_frames
+        return length >= settings.look_after_frames and since >= settings.look_every_frames
 
     def _pause(self) -> list[Step]:
         self._voiced_run = 0
@@ -231,7 +295,7 @@ class Endpointer:
         self.frames.append(frame)
         if not self.open:
             return [self._begin(0)] if frame.voiced else []
-        return self._speech() if frame.voiced else self._pause()
+        return self._speech(ask=False) if frame.voiced else self._pause()
 
     def dump(self) -> list[Any]:
         """State as plain values."""
@@ -246,6 +310,9 @@ class Endpointer:
             self._voiced_run,
             self._proposed,
             self._partial_at,
+            self.asking,
+            self.shared,
+            self._looked_at,
         ]
 
     @classmethod

@@ -18,7 +18,8 @@ class RecognitionRequest:
 
     `samples` is float32 mono at 16 kHz from `start_ns` to `end_ns`; word times of the answer count from `start_ns`.
     A lower `priority` goes first. Answers go back by (`piece_id`, `version`). `before` is what the same microphone
-    heard just before, `voice` the mean speech probability of the voiced frames.
+    heard just before, `voice` the mean speech probability of the voiced frames. `holds`: the microphone's further
+    sound waits for the answer.
     """
 
     piece_id: str
@@ -32,6 +33,7 @@ class RecognitionRequest:
     hotwords: tuple[str, ...] = ()
     before: Before | None = None
     voice: float = 0.0
+    holds: bool = False
 
 
 @dataclass(frozen=True)

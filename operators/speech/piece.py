@@ -17,6 +17,11 @@ would sound like a word boundary."""
 
 _FOREIGN_RUN = 3
 
+_EDGE_FRAMES = 7
+"""How far a word's end may be from where it was heard to be (0.2 s)."""
+
+_LEAST_FRAMES = 5
+
 ALONE_DB = 35.0
 """A mean margin above this means that no other microphone was there to compare with."""
 
@@ -27,7 +32,8 @@ class Piece:
 
     `version` is that of the newest request, `settled` that of the newest proposal. `heard` is the answer to that
     proposal, whatever becomes of the piece: the next one is told of it. `waits_for` is an earlier piece whose answer
-    this one is to be told of (`before`) and that has not come; `pause` is the sound between the two.
+    this one is to be told of (`before`) and that has not come; `pause` is the sound between the two. `look`: the
+    newest proposal is none, the piece is only looked through for the end of a sentence.
     """
 
     piece_id: str
@@ -55,6 +61,7 @@ class Piece:
     pause: bytes = b""
     before: Before | None = None
     gaps: list[tuple[int, int]] = field(default_factory=list)
+    look: bool = False
 
     def dump(self) -> dict[str, Any]:
         """Plain values."""
@@ -119,6 +126,19 @@ def echo_margin_db(piece: Piece, other: Piece) -> float | None:
         weaker = piece.level_db <= other.level_db
         return (0.0 if other.level_db - piece.level_db > 6.0 else piece.margin_db) if weaker else None
     return piece.margin_db if piece.margin_db <= other.margin_db else None
+
+
+def quietest_before(frames: list[Frame], end_s: float) -> int:
+    """Frame at which the sound is cut behind a word that was heard to end `end_s` after the first sample."""
+    heard = round(end_s * 1e9) // FRAME_NS
+    first = max(_LEAST_FRAMES, heard - _EDGE_FRAMES)
+    near = frames[first : heard + _EDGE_FRAMES]
+    if not near:
+        return max(1, min(heard, len(frames) - 1))
+    # Of a pause its middle: neither the end of the word before nor the start of the next is lost.
+    levels = np.convolve([frame.level_db for frame in near], np.full(3, 1 / 3), mode="same")
+    levels[[0, -1]] += 6.0
+    return first + int(np.argmin(levels)) + 1
 
 
 def range_end_ns(frames: list[Frame]) -> int:

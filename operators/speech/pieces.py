@@ -4,13 +4,15 @@ What is decided depends on the sound and on what was heard in it, never on when 
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from models.speech_recogniser import Recognition
+from models.speech_recogniser import Recognition, Word
+from models.speech_sentences import ends_sentence, settled_words
 from operators.speech.echo import is_echo
-from operators.speech.endpointing import Closed, Dropped, Grew, Opened, Proposed, Resumed, Step
+from operators.speech.endpointing import Asked, Closed, Dropped, Grew, Opened, Proposed, Resumed, Step
 from operators.speech.events import (
     Kind,
     PieceClosed,
@@ -26,15 +28,23 @@ from operators.speech.piece import (
     mean_level_db,
     mean_margin_db,
     mean_voice,
+    quietest_before,
     range_end_ns,
     sound,
 )
 from operators.speech.prosody import prosody_of
 from operators.speech.spoken import Spoken
-from operators.speech.stream import Frame
+from operators.speech.stream import FRAME_NS, Frame
 from operators.speech.track import Track
 
 _PRIORITY: dict[Kind, int] = {"final": 0, "speculative": 1, "partial": 2}
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """Before which of its frames the open piece ends; None where it goes on."""
+
+    end: int | None
 
 
 class Pieces:
@@ -103,6 +113,8 @@ class Pieces:
                 case Proposed(frames):
                     if self._speculative:
                         self._request(track, self._open_piece(track), frames, "speculative")
+                case Asked(frames, pause):
+                    self._asked(track, frames, pause)
                 case Resumed():
                     self._resumed(self._open_piece(track))
                 case Closed():
@@ -112,6 +124,23 @@ class Pieces:
                     piece.closed = True
                     self._drop(piece, "too short")
                     track.piece_id = None
+
+    def verdict(self, track: Track) -> Verdict | None:
+        """What the endpointer of a microphone is to be told that asked where a sentence ends; None: not known yet."""
+        piece = self._open_piece(track)
+        if piece.done or not piece.settled:
+            return Verdict(None)
+        found = piece.heard
+        if found is None:
+            return None
+        if not piece.look:
+            return Verdict(track.endpointer.asking if ends_sentence(found.words) else None)
+        frames = track.endpointer.frames
+        count = settled_words(found.words, len(frames) * FRAME_NS / 1e9)
+        end = quietest_before(frames, found.words[count - 1].end_s) if count else None
+        if end is not None:
+            self._keep_sentences(track, piece, frames[:end], found.words[:count])
+        return Verdict(end)
 
     def forget(self, horizon_ns: int) -> None:
         """Let go of decided pieces that ended before this timeline time.
@@ -193,7 +222,16 @@ class Pieces:
         if self._newest.get(piece.stream) != piece.piece_id:
             del self._spoken[piece.piece_id]
 
-    def _request(self, track: Track, piece: Piece, frames: list[Frame], kind: Kind) -> None:
+    def _request(
+        self,
+        track: Track,
+        piece: Piece,
+        frames: list[Frame],
+        kind: Kind,
+        *,
+        holds: bool = False,
+        look: bool = False,
+    ) -> None:
         piece.version += 1
         pcm = sound(frames)
         if kind != "partial":
@@ -201,12 +239,36 @@ class Pieces:
             piece.recognition = piece.heard = None
             piece.hotwords = self.hotwords
             piece.pcm = pcm.tobytes()
+            piece.look = look
+        self._measure(track, piece, frames)
+        self._ask(piece, piece.version, kind, pcm, self.hotwords, range_end_ns(frames), holds)
+
+    def _measure(self, track: Track, piece: Piece, frames: list[Frame]) -> None:
+        """Where the voice in these frames ends, how loud and how clearly it is the speaker's, and who that is."""
         voiced = [frame for frame in frames if frame.voiced]
         piece.end_ns = voiced[-1].end_ns if voiced else frames[-1].end_ns
         piece.margin_db, piece.level_db = mean_margin_db(frames), mean_level_db(frames)
         piece.voice = mean_voice(frames)
         piece.speaker = track.speaker(frames)
-        self._ask(piece, piece.version, kind, pcm, self.hotwords, range_end_ns(frames))
+
+    def _asked(self, track: Track, frames: list[Frame], pause: bool) -> None:
+        """Hear what decides whether a sentence ends; at a pause that has mostly been asked for when it began."""
+        piece = self._open_piece(track)
+        if piece.done:
+            return
+        if not pause or piece.settled_end != frames[-1].index or not piece.settled:
+            self._request(track, piece, frames, "speculative", holds=True, look=not pause)
+
+    def _keep_sentences(
+        self, track: Track, piece: Piece, frames: list[Frame], words: tuple[Word, ...]
+    ) -> None:
+        """What was heard in a piece that is looked through is cut down to whole sentences and their sound."""
+        assert piece.heard is not None
+        kept = replace(piece.heard, words=words, text=" ".join(word.text for word in words))
+        piece.heard = piece.recognition = kept
+        piece.settled_end = frames[-1].index
+        piece.pcm = sound(frames).tobytes()
+        self._measure(track, piece, frames)
 
     def _ask(
         self,
@@ -216,6 +278,7 @@ class Pieces:
         pcm: "np.ndarray[tuple[int, ...], np.dtype[np.int16]]",
         hotwords: tuple[str, ...],
         end_ns: int,
+        holds: bool = False,
     ) -> None:
         if kind != "partial" and piece.waits_for is not None:
             return
@@ -232,12 +295,16 @@ class Pieces:
                 hotwords=hotwords,
                 before=None if kind == "partial" else piece.before,
                 voice=piece.voice,
+                holds=holds,
             )
         )
 
     def _resumed(self, piece: Piece) -> None:
         if piece.settled:
             piece.settled, piece.recognition, piece.heard, piece.pcm = 0, None, None, b""
+            if piece.look:
+                piece.look = False
+                return
             self._events.append(SpeechResumed(piece.piece_id, piece.version, piece.device))
 
     def _closed(self, track: Track, step: Closed) -> None:
@@ -263,6 +330,9 @@ class Pieces:
         if not found.text:
             if piece.closed:
                 self._drop(piece, found.suppressed or "no speech")
+            return
+        if piece.look and not piece.closed:
+            self._show(piece, piece.settled, "partial", found)
             return
         if self._withdraw_echo(piece, found.text):
             return
@@ -349,7 +419,7 @@ class Pieces:
         pcm = np.frombuffer(piece.pcm, dtype=np.int16)
         kind: Kind = "final" if piece.closed else "speculative"
         end_ns = piece.samples_start_ns + len(pcm) * 62_500
-        self._ask(piece, piece.settled, kind, pcm, piece.hotwords, end_ns)
+        self._ask(piece, piece.settled, kind, pcm, piece.hotwords, end_ns, holds=piece.look)
 
 
 def _let_go(piece: Piece) -> None:

@@ -15,7 +15,7 @@ import numpy.typing as npt
 from models.speech_recogniser import Recognition
 from models.voice_activity import VoiceActivity
 from operators.speech.delay import Arrangement
-from operators.speech.endpointing import Closed, Dropped, EndpointSettings, Proposed, Step
+from operators.speech.endpointing import Asked, Closed, Dropped, EndpointSettings, Proposed, Step
 from operators.speech.events import MicrophoneDead, SpeechEvent
 from operators.speech.pieces import Pieces
 from operators.speech.seats import Level, Seats, SeatSettings
@@ -122,9 +122,7 @@ class MeetingSpeech:
         """Nothing has come for too long: what is open is closed as it stands. More blocks may come later."""
         for track in self._of(device):
             self._hear(track)
-            while track.undecided:
-                self._decide(track)
-            self._pieces.follow(track, track.endpointer.flush())
+            self._decide_all(track)
 
     def set_clock_offset(self, device: str, offset_ns: int) -> None:
         """Raw time minus timeline time of a device; used only to lay microphones side by side."""
@@ -151,7 +149,12 @@ class MeetingSpeech:
         while self._decide_next():
             pass
         for track in self._tracks.values():
-            if track.stream.ended and not track.undecided and not track.flushed:
+            if (
+                track.stream.ended
+                and not track.undecided
+                and not track.endpointer.asking
+                and not track.flushed
+            ):
                 track.flushed = True
                 self._seats.forget(track.key)
                 self._pieces.follow(track, track.endpointer.flush())
@@ -226,6 +229,8 @@ class MeetingSpeech:
 
     def _decide_next(self) -> bool:
         """Decide the earliest frame that can be decided; False if there is none."""
+        if self._asks():
+            return False
         heads = sorted(
             (self._corrected(track, track.undecided[0].start_ns), key)
             for key, track in self._tracks.items()
@@ -236,6 +241,27 @@ class MeetingSpeech:
                 self._decide(self._tracks[key])
                 return True
         return False
+
+    def _asks(self) -> bool:
+        """Whether it is still not known of a microphone where a sentence ends; where it is, its sound goes on."""
+        asking = [track for track in self._tracks.values() if track.endpointer.asking]
+        for track in asking:
+            verdict = self._pieces.verdict(track)
+            if verdict is not None:
+                self._follow(track, track.endpointer.go_on(verdict.end))
+        return any(track.endpointer.asking for track in asking)
+
+    def _decide_all(self, track: Track) -> None:
+        """Decide what there is of a stream that breaks off, without waiting for anything."""
+        while track.undecided or track.endpointer.asking:
+            if track.endpointer.asking:
+                self._follow(track, track.endpointer.go_on(None))
+            else:
+                self._decide(track)
+        self._pieces.follow(track, track.endpointer.flush())
+
+    def _follow(self, track: Track, steps: list[Step]) -> None:
+        self._pieces.follow(track, [*self._without_leaks(track, steps)])
 
     def _ready(self, track: Track, start_ns: int) -> bool:
         if track.stream.ended:
@@ -275,12 +301,12 @@ class MeetingSpeech:
         frame.voiced = track.endpointer.voiced(frame.probability, track.own)
         if frame.voiced:
             self._miss_the_dead(track)
-        self._pieces.follow(track, [*self._without_leaks(track, track.feed(frame))])
+        self._follow(track, track.feed(frame))
 
     def _without_leaks(self, track: Track, steps: list[Step]) -> Iterator[Step]:
         """The endpointer's steps, those about speech that was another person's left out or made void."""
         for step in steps:
-            if isinstance(step, Proposed | Closed):
+            if isinstance(step, Proposed | Closed | Asked):
                 voiced = [
                     Level(self._corrected(track, frame.start_ns), frame.level_db, frame.probability)
                     for frame in step.frames
@@ -314,9 +340,7 @@ class MeetingSpeech:
         """A publisher came back with a new epoch: decide what its old stream left."""
         track.stream.end()
         self._hear(track)
-        while track.undecided:
-            self._decide(track)
-        self._pieces.follow(track, track.endpointer.flush())
+        self._decide_all(track)
         self._seats.forget(track.key)
 
     # --- state

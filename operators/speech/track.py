@@ -74,8 +74,9 @@ class Track:
     def feed(self, frame: Frame) -> list[Step]:
         """Let the endpointer have a decided frame."""
         self._recent.append(frame)
+        self.endpointer.shared = not self.stream.speaker
         steps = self.endpointer.feed(frame)
-        if self.delays is not None and self.endpointer.open and frame.voiced:
+        if self.delays is not None and self.endpointer.open and frame.voiced and not self.endpointer.asking:
             place = self._turn()
             if place is not None:
                 steps = [*steps, *self.endpointer.cut(place)]

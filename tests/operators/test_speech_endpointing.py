@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from operators.speech.endpointing import (
+    Asked,
     Closed,
     Dropped,
     Endpointer,
@@ -163,3 +164,67 @@ def test_settings_refuse_what_loses_speech() -> None:
         EndpointSettings(tail_frames=0)
     with pytest.raises(ValueError, match="cut_window_frames"):
         EndpointSettings(max_frames=50)
+
+
+def asked(
+    pattern: str, answer: int | None, *, shared: bool = True, reload: bool = False
+) -> list[tuple[int, Step]]:
+    """Steps of a shared microphone; every question is answered at once: the end that was asked for, plus `answer`."""
+    endpointer, steps = Endpointer(SETTINGS, shared=shared), []
+    for number, frame in enumerate(frames(pattern)):
+        found = endpointer.feed(frame)
+        while endpointer.asking:
+            if reload:
+                endpointer = Endpointer.load(SETTINGS, endpointer.dump())
+            found += endpointer.go_on(None if answer is None else endpointer.asking + answer)
+        steps += [(number, step) for step in found]
+    return steps
+
+
+PAUSED = "V" * SETTINGS.sentence_after_frames + "." * SETTINGS.sentence_pause_frames + "V" * 20 + "." * 26
+
+
+def test_a_short_pause_ends_a_piece_where_a_sentence_ends() -> None:
+    steps = asked(PAUSED, 0)
+    pieces = [step for _, step in steps if isinstance(step, Closed)]
+    (question,) = (step for _, step in steps if isinstance(step, Asked))
+    assert question.pause
+    assert [f.index for f in question.frames] == [f.index for f in pieces[0].frames]
+    assert pieces[0].last_voiced.index == (SETTINGS.sentence_after_frames - 1) * 512
+    assert pieces[1].frames[0].index == pieces[0].frames[-1].index + 512
+    assert pieces[1].last_voiced.index == (PAUSED.rindex("V")) * 512
+
+
+def test_nobody_asks_at_a_shorter_pause_in_a_shorter_piece_or_at_a_seats_own_microphone() -> None:
+    for pattern, shared in ((PAUSED, False), (PAUSED.replace("V.", "V", 1), True), (PAUSED[1:], True)):
+        steps = names(asked(pattern, 0, shared=shared))
+        assert "Asked" not in steps
+        assert steps.count("Closed") == 1
+
+
+def test_where_no_sentence_ends_everything_is_as_at_a_seats_own_microphone() -> None:
+    rng = np.random.default_rng(5)
+    pattern = "".join("V" if voiced else "." for voiced in np.repeat(rng.random(60) < 0.75, 7))
+    straight, questioned = run(pattern), asked(pattern, None, reload=True)
+    kept = (Opened, Proposed, Closed, Dropped)
+    assert sum(isinstance(step, Asked) for _, step in questioned) > 3
+
+    def ranges(steps: list[tuple[int, Step]]) -> list[tuple[int, type[Step], int]]:
+        return [
+            (n, type(s), 0 if isinstance(s, Dropped) else s.frames[-1].index)
+            for n, s in steps
+            if isinstance(s, kept)
+        ]
+
+    assert ranges(straight) == ranges(questioned)
+
+
+def test_speech_without_a_pause_is_looked_through_and_cut_where_it_is_told() -> None:
+    steps = asked("V" * 300 + "." * 26, -40)
+    questions = [number for number, step in steps if isinstance(step, Asked)]
+    assert questions[0] == SETTINGS.look_after_frames - 1
+    pieces = [step for _, step in steps if isinstance(step, Closed)]
+    assert len(pieces[0].frames) == SETTINGS.look_after_frames - 40
+    # Nothing is lost and nothing is there twice.
+    indices = [frame.index for piece in pieces for frame in piece.frames if frame.voiced]
+    assert indices == [n * 512 for n in range(300)]

@@ -1,0 +1,59 @@
+"""Where a sentence ends in what was heard, so that what stands before can be settled while speech goes on.
+
+Small weights put a full stop at the end of whatever sound they are given. So the words before it must be sure, and
+they must be words with which a sentence can end.
+"""
+
+from collections.abc import Sequence
+from typing import Final
+
+from models.speech_hotwords import Word
+from models.speech_text import normalised
+
+LEAST_PROBABILITY: Final = 0.5
+"""Mean probability of the last two words: less sure ones may read otherwise when more sound follows."""
+
+AFTER_S: Final = 1.0
+"""So much sound after a sentence makes the end of its last word sure."""
+
+FEWEST_WORDS: Final = 2
+"""A word alone before a breath is more often the begin of a sentence than one of its own."""
+
+_GOES_ON: Final = """
+    a an the and or but so because as if when while than that which who of to in on at for from with by into about
+    my your our their his its this these those i we you they he she it's i'm we're you're they're is are was were be
+    been am do does did have has had will would can could should may might must not very just like um uh er hm
+    mr mrs ms dr prof vs
+"""
+"""Words after which a sentence mostly goes on, or that carry a full stop of their own."""
+
+_OPEN: Final = frozenset(_GOES_ON.split())
+
+
+def ends_sentence(words: Sequence[Word]) -> bool:
+    """Whether a sentence ends with the last of these words, and surely so."""
+    if len(words) < FEWEST_WORDS:
+        return False
+    text = words[-1].text.rstrip("\"')”’")
+    if not text.endswith((".", "?", "!")) or text.endswith(".."):
+        return False
+    bare = normalised(text)
+    if not bare or (bare[-1] in _OPEN and not text.endswith("?")):
+        return False
+    last = words[-2:]
+    return sum(word.probability for word in last) / len(last) >= LEAST_PROBABILITY
+
+
+def settled_words(words: Sequence[Word], duration_s: float) -> int:
+    """How many words, from the first on, stand whatever follows: up to the last sentence that ended a while ago.
+
+    Args:
+        words: with times from the first sample of the sound.
+        duration_s: length of the sound; speech goes on at its end.
+
+    The words that are settled, given alone, are all settled again.
+    """
+    for count in range(len(words), 0, -1):
+        if words[count - 1].end_s <= duration_s - AFTER_S and ends_sentence(words[:count]):
+            return count
+    return 0
