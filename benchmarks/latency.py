@@ -33,7 +33,7 @@ from .latency_pool import pool
 from .pool import real_speech, simulated_rooms
 from .report import print_report, progress
 from .resources import ResourceWatch
-from .rooms import SAMPLE, Played, meeting_ids, sound_room, spoken_room
+from .rooms import SAMPLE, Played, heard_room, meeting_ids, sound_room, spoken_room
 from .watching import Recorder, play
 
 _STAGGER_S: Final = 1.0
@@ -121,6 +121,7 @@ def run(
     meetings: int = 1,
     repeat: int = 1,
     transcript_only: bool = False,
+    sound_only: bool = False,
     flows: tuple[str, ...] = ("perceive", "minutes"),
     loop_messages: int = _LOOP_MESSAGES,
 ) -> dict[str, Any]:
@@ -131,7 +132,10 @@ def run(
     """
     scratch = Path(tempfile.mkdtemp(prefix="minuted-latency-"))
     try:
-        room = spoken_room(path, scratch / "words") if transcript_only else sound_room(path)
+        if transcript_only:
+            room = spoken_room(path, scratch / "words")
+        else:
+            room = heard_room(path, scratch / "sound") if sound_only else sound_room(path)
         with Installation(
             scratch, broker="kafka" if broker == "kafka" else "embedded", flows=flows
         ) as installation:
@@ -143,7 +147,7 @@ def run(
         shutil.rmtree(scratch, ignore_errors=True)
     return figures | {
         "room": path.name, "broker": broker, "meetings": meetings, "repeat": repeat,
-        "transcript_only": transcript_only, "flows": list(flows),
+        "transcript_only": transcript_only, "sound_only": sound_only, "flows": list(flows),
     }  # fmt: skip
 
 
@@ -171,6 +175,9 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument(
         "--transcript-only", action="store_true", help="its words instead of its sound and pictures"
     )
+    parser.add_argument(
+        "--sound-only", action="store_true", help="its sound without slides and camera: nobody decodes video"
+    )
     parser.add_argument("--one-flow", action="store_true", help="flows.room instead of the two flows")
     parser.add_argument(
         "--seed", type=int, default=0, help="nothing here is random; kept for every benchmark"
@@ -188,7 +195,8 @@ def main(arguments: list[str] | None = None) -> int:
     try:
         figures = _pooled(given, scratch) if given.pool else run(
             given.room, broker=given.broker, meetings=given.meetings, repeat=given.repeat,
-            transcript_only=given.transcript_only, flows=("room",) if given.one_flow else ("perceive", "minutes"),
+            transcript_only=given.transcript_only, sound_only=given.sound_only,
+            flows=("room",) if given.one_flow else ("perceive", "minutes"),
         )  # fmt: skip
     except (InputError, OSError, ValueError, BrokerError) as error:
         progress(f"latency: {error}")

@@ -2,11 +2,13 @@
 
 import json
 import random
+import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from contracts.packet import Modality
 from contracts.topics import DEFAULT_SHARDS, partition_of
 from devices.inputs import open_inputs
 from devices.streams import TextPiece
@@ -101,6 +103,25 @@ def sound_room(path: Path) -> Played:
     truth = truth_of(json.loads((path / "truth.json").read_text(encoding="utf-8")))
     duration_ns = open_inputs([path]).duration_ns or 0
     return Played(path, tuple(truth), max(duration_ns / 1e9, max(u.end_s for u in truth)))
+
+
+def heard_room(path: Path, scratch: Path) -> Played:
+    """The sound of a room alone, without slides and cameras, in a folder of its own.
+
+    Raises:
+        OSError, ValueError, devices.streams.InputError: as `sound_room`.
+    """
+    info = json.loads((path / "room.json").read_text(encoding="utf-8"))
+    devices = [
+        stream.device_id for stream in open_inputs([path]).streams if stream.modality is Modality.AUDIO
+    ]
+    scratch.mkdir(parents=True)
+    for file in path.iterdir():
+        if file.stem in devices or file.name == "truth.json":
+            shutil.copy(file, scratch / file.name)
+    info["devices"] = {name: told for name, told in info.get("devices", {}).items() if name in devices}
+    (scratch / "room.json").write_text(json.dumps(info), encoding="utf-8")
+    return sound_room(scratch)
 
 
 def spoken_room(path: Path, scratch: Path) -> Played:
