@@ -11,6 +11,7 @@ pointers.
 
 import argparse
 import collections
+import hashlib
 import pickle
 import sys
 import time
@@ -352,7 +353,8 @@ def main(arguments: list[str] | None = None) -> int:
     }
     if given.out is not None:
         name = version_of(given.model) if given.model is not None else ""
-        replace(appraisal, model=name, families=families).write(given.out)
+        graph = hashlib.sha256(given.model.read_bytes()).hexdigest() if given.model is not None else ""
+        replace(appraisal, model=name, families=families, graph=graph).write(given.out)
     told: dict[str, Any] = {
         "meetings": len(made),
         "thresholds": least,

@@ -1,5 +1,6 @@
 """Which engine finds items: rules with the minutes model, or rules alone where the model is off or cannot be used."""
 
+import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -50,7 +51,7 @@ def load_model(settings: Settings, threads: SessionSettings | None = None) -> tu
     graph, items = RELEASED, RELEASED_ITEMS
     if settings.model != "released":
         given = Path(settings.model)
-        graph = given / RELEASED.name if given.is_dir() else given
+        graph = given / RELEASED.name if os.path.isdir(given) else given
         items = graph.with_name(RELEASED_ITEMS.name)
     model = MinutesModel(CUES, graph, threads or SessionSettings())
     appraisal = Appraisal.read(items)
@@ -58,5 +59,9 @@ def load_model(settings: Settings, threads: SessionSettings | None = None) -> tu
         raise AppraisalUnusable(f"{items}: was made for other figures than this version computes")
     if appraisal.model != model.name:
         raise AppraisalUnusable(f"{items}: was made for the model {appraisal.model}, not for {model.name}")
+    if appraisal.graph != model.digest:
+        raise AppraisalUnusable(
+            f"{items}: was made for another file than {graph}, which is damaged or not the one"
+        )
     model.warm_up()
     return ModelScorer(model), appraisal

@@ -10,6 +10,7 @@ import numpy as np
 
 RELEASED: Final = Path(__file__).with_name("items.json")
 FAMILIES: Final = ("action", "decision", "question")
+_LARGEST: Final = 1000.0
 
 
 class AppraisalUnusable(Exception):
@@ -38,6 +39,8 @@ class Appraisal:
     figures: tuple[str, ...]
     model: str
     families: Mapping[str, Judgement]
+    graph: str = ""
+    """SHA-256 of the network's file: weights that a disk or a hand has changed would go by the same name."""
 
     @classmethod
     def read(cls, path: Path = RELEASED) -> "Appraisal":
@@ -47,22 +50,25 @@ class Appraisal:
             figures = tuple(map(str, told["figures"]))
             families = {
                 name: Judgement(
-                    tuple(map(float, part["weights"])),
-                    float(part["bias"]),
-                    float(part["threshold"]),
-                    float(part["threshold_long"]),
+                    tuple(map(_number, part["weights"])),
+                    _number(part["bias"]),
+                    _number(part["threshold"]),
+                    _number(part["threshold_long"]),
                 )
                 for name, part in told["families"].items()
             }
-            made = cls(figures, str(told["model"]), families)
+            made = cls(figures, str(told["model"]), families, str(told["graph"]))
         except OSError as error:
             raise AppraisalUnusable(f"{path}: cannot be read ({error.strerror})") from error
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
             raise AppraisalUnusable(f"{path}: holds no weights of items") from error
-        numbers = [x for j in families.values() for x in (*j.weights, j.bias, j.threshold, j.threshold_long)]
+        numbers = [x for j in families.values() for x in (*j.weights, j.bias)]
+        thresholds = [x for j in families.values() for x in (j.threshold, j.threshold_long)]
         sizes = {len(j.weights) for j in families.values()}
         if set(families) != set(FAMILIES) or sizes != {len(figures)} or not np.isfinite(numbers).all():
             raise AppraisalUnusable(f"{path}: holds weights of other figures than it names")
+        if max(map(abs, numbers)) > _LARGEST or not all(0 < x < 1 for x in thresholds):
+            raise AppraisalUnusable(f"{path}: holds weights or thresholds beyond all reason")
         return made
 
     def write(self, path: Path) -> None:
@@ -74,5 +80,11 @@ class Appraisal:
             }
             for name, j in self.families.items()
         }  # fmt: skip
-        told = {"model": self.model, "figures": self.figures, "families": families}
+        told = {"model": self.model, "graph": self.graph, "figures": self.figures, "families": families}
         path.write_text(json.dumps(told, indent=1) + "\n", encoding="utf-8")
+
+
+def _number(value: object) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise TypeError(f"{value!r} is no number")
+    return float(value)

@@ -26,6 +26,7 @@ PIECES_KEPT: Final = 4096
 _MAX_CHARACTERS: Final = 20_000
 
 TOKENIZER: Final = Path(__file__).with_name("tokenizer.json")
+TOKENIZER_SHA256: Final = "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037"
 WEIGHTS_SHA256: Final = "8199be6f699a395f99f89df973f9dc5285fbcfcdb2ae1a4e1201dab014f3d2a6"
 
 Vectors = npt.NDArray[np.float16]
@@ -104,9 +105,12 @@ class Encoder:
         except Exception as error:
             raise EncoderUnusable(f"{path}: is no text encoder that can be loaded") from error
         try:
-            self._tokenizer: Any = Tokenizer.from_file(str(tokenizer))
-        except Exception as error:  # the library raises plain Exception
-            raise EncoderUnusable(f"{tokenizer}: is missing or no tokenizer") from error
+            vocabulary = tokenizer.read_bytes()
+        except OSError as error:
+            raise EncoderUnusable(f"{tokenizer}: the tokenizer cannot be read ({error.strerror})") from error
+        if hashlib.sha256(vocabulary).hexdigest() != TOKENIZER_SHA256:
+            raise EncoderUnusable(f"{tokenizer}: is not the tokenizer of the text encoder")
+        self._tokenizer: Any = Tokenizer.from_buffer(vocabulary)
         self._tokenizer.no_padding()
         self._tokenizer.enable_truncation(_MAX_TOKENS)
         self._kept: OrderedDict[str, Vectors] = OrderedDict()

@@ -1,5 +1,6 @@
 """The released minutes model in ONNX Runtime: utterances and windows in, calibrated scores out."""
 
+import hashlib
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -66,14 +67,18 @@ class MinutesModel:
         options.inter_op_num_threads = 1
         options.log_severity_level = 4
         try:
+            graph = path.read_bytes()
             self._session: Any = onnxruntime.InferenceSession(
-                path.read_bytes(), options, providers=["CPUExecutionProvider"]
+                graph, options, providers=["CPUExecutionProvider"]
             )
+            told = self._session.get_modelmeta().custom_metadata_map
         except OSError as error:
             raise MinutesModelUnusable(f"{path}: cannot be read ({error.strerror})") from error
         except Exception as error:
             raise MinutesModelUnusable(f"{path}: is no minutes model that can be loaded") from error
-        told = self._session.get_modelmeta().custom_metadata_map
+        self.digest: str = hashlib.sha256(graph).hexdigest()
+        """SHA-256 of the graph's file."""
+        self._path = path
         self.layout, self._calibration = _described(path, told, cues)
         self.name: str = told["name"]
         """Version of the weights, for `versions`."""
@@ -107,9 +112,18 @@ class MinutesModel:
         return scores_of(Outputs(*found), windows, self._calibration)
 
     def warm_up(self) -> None:
-        """Run once, so that the first utterance of a meeting does not wait for memory to be set up."""
+        """Run once, so that the first utterance of a meeting does not wait for memory to be set up.
+
+        Raises:
+            MinutesModelUnusable: it does not run, or what comes out are no probabilities.
+        """
         told = self.told("", "Good morning.", (0.0,) * len(self.layout.cues))
-        self.scores(Window((told,)))
+        try:
+            (first,) = self.scores(Window((told,)))
+        except Exception as error:  # the library's own kinds, and ours for outputs of other shapes
+            raise MinutesModelUnusable(f"{self._path}: does not run") from error
+        if not all(0 <= x <= 1 for x in (first.action, first.decision, first.question, first.summary)):
+            raise MinutesModelUnusable(f"{self._path}: its weights are broken")
 
 
 class _Scored(Sequence[UtteranceScores]):

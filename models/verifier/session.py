@@ -30,15 +30,22 @@ class VerifierModel:
             self._session: Any = onnxruntime.InferenceSession(
                 data, options, providers=["CPUExecutionProvider"]
             )
+            told = self._session.get_modelmeta().custom_metadata_map
         except OSError as error:
             raise VerifierUnusable(f"{path}: cannot be read ({error.strerror})") from error
         except Exception as error:
             raise VerifierUnusable(f"{path}: is no verifier that can be loaded") from error
-        told = self._session.get_modelmeta().custom_metadata_map
         if told.get("features") != ",".join(FEATURES):
             raise VerifierUnusable(f"{path}: was made for other figures than this version computes")
-        self.name: str = told["name"]
+        self.name: str = told.get("name", "")
         """Version of the weights, for `versions` and the audit."""
+        try:
+            (found,) = self._session.run(None, {"features": np.zeros((1, len(FEATURES)), np.float32)})
+            broken = not 0 <= float(found[0]) <= 1
+        except Exception as error:
+            raise VerifierUnusable(f"{path}: does not run as a verifier") from error
+        if broken or not self.name:
+            raise VerifierUnusable(f"{path}: its weights are broken")
 
     def probabilities(self, cases: Sequence[Case]) -> list[float]:
         """Probability that each case holds."""

@@ -1,16 +1,18 @@
 """The minutes model in the second flow: it is the first voice, and where it cannot be used rules speak and say so."""
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from devices.inputs import open_inputs
-from flows.minutes_model import NO_MODEL, understanding
+from flows.minutes_model import NO_MODEL, load_model, understanding
 from flows.run_files import run_files
 from models.minutes.appraisal import RELEASED as ITEMS
-from models.minutes.session import RELEASED
+from models.minutes.appraisal import AppraisalUnusable
+from models.minutes.session import RELEASED, MinutesModelUnusable
 from operators.settings import Settings
 
 _LINES = (
@@ -88,6 +90,41 @@ def test_a_model_that_cannot_be_used_is_said_once_and_rules_write(
     assert len(said) == 1
     plain = _minutes(transcript, tmp_path / "b", "rules")
     assert _items(plain) == _items(minutes)
+
+
+def _one_weight_negated(graph: bytes) -> bytes:
+    middle = len(graph) // 2
+    return graph[:middle] + bytes([graph[middle] ^ 0x80]) + graph[middle + 1 :]
+
+
+def _items_with(**changed: object) -> str:
+    items = json.loads(ITEMS.read_text())
+    items["families"]["action"] |= changed
+    return json.dumps(items)
+
+
+@pytest.mark.parametrize(
+    ("graph", "items", "said"),
+    [
+        (_one_weight_negated, None, "was made for another file than"),
+        (None, _items_with(threshold=-5), "weights or thresholds beyond all reason"),
+        (None, _items_with(bias=1e308), "weights or thresholds beyond all reason"),
+        (None, _items_with(threshold="0.6"), "holds no weights of items"),
+        (None, _items_with(threshold=True), "holds no weights of items"),
+        (None, "[" * 200_000, "holds no weights of items"),
+    ],
+)
+def test_a_model_that_was_changed_is_not_used(
+    tmp_path: Path, graph: Callable[[bytes], bytes] | None, items: str | None, said: str
+) -> None:
+    (tmp_path / RELEASED.name).write_bytes((graph or bytes)(RELEASED.read_bytes()))
+    (tmp_path / ITEMS.name).write_text(items or ITEMS.read_text())
+    with pytest.raises((AppraisalUnusable, MinutesModelUnusable), match=said):
+        load_model(Settings(model=str(tmp_path)))
+
+
+def test_a_name_that_no_file_can_have_is_no_model() -> None:
+    assert understanding(Settings(model="x" * 5000)).notices == (NO_MODEL,)
 
 
 def test_which_engine_is_chosen() -> None:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from models.verifier.corruptions import KINDS, corrupted
 from models.verifier.examples import annotated_cases, read_scripts
 from models.verifier.features import AGAINST, FEATURES, FOR, Case, Heard, Item, features
-from models.verifier.session import VerifierModel, VerifierUnusable
+from models.verifier.session import RELEASED, VerifierModel, VerifierUnusable
 from models.verifier.words import due_matches, numbers
 
 SCRIPTS = Path(__file__).resolve().parents[2] / "models" / "everyday"
@@ -164,6 +164,20 @@ def test_weights_that_cannot_be_used_are_one_line(tmp_path: Path) -> None:
     broken.write_bytes(b"ONNX it is not")
     with pytest.raises(VerifierUnusable, match="no verifier"):
         VerifierModel(broken)
+
+
+def test_damaged_weights_are_refused_or_give_probabilities(tmp_path: Path) -> None:
+    whole, damaged = RELEASED.read_bytes(), tmp_path / "verifier.onnx"
+    refused = 0
+    for place in range(0, len(whole) - 4, 16):
+        damaged.write_bytes(whole[:place] + b"\xff\xff\xff\xff" + whole[place + 4 :])  # NaN, within weights
+        try:
+            model = VerifierModel(damaged)
+        except VerifierUnusable:
+            refused += 1
+        else:
+            assert 0 <= model.probability(ORDER) <= 1
+    assert refused > 20
 
 
 def test_every_figure_shows_somewhere() -> None:
