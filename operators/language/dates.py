@@ -140,6 +140,8 @@ def _not_a_due_date(kind: str, prep: str | None, words: str, before: str, after:
         return denied or not (
             prep in _DEADLINE or (prep is None and re.search(r"\b(?:that|only|on) $", before))
         )
+    if prep in ("from", "after") and kind == "relative" and _LENGTH_BEFORE.search(before):
+        return True
     if kind == "ordinal" and prep is None and not _GOES_ON.match(after):
         return True
     if (
@@ -159,6 +161,8 @@ def _not_a_due_date(kind: str, prep: str | None, words: str, before: str, after:
     return kind in ("vague", "clock") and prep in ("for", "from") and not _NEXT_TIME.search(words)
 
 
+_LENGTH_BEFORE = re.compile(r"\b(?:an?|one|two|three|four|five|six|\d+) [\w-]+ $")
+"""A length of time that counts from the day named after it; one that is worked out is a phrase of its own."""
 _DEADLINE = ("by", "before", "until", "till", "to", "not later than", "no later than", "due", "within")
 
 
@@ -224,6 +228,10 @@ def _day_of_month(words: str) -> int | None:
     return int(match.group(1)) if match else None
 
 
+_JUST_OVER_DAYS = 60
+"""A day that has been over for no longer than this is a slip of the tongue, or the next one in a year: nobody knows."""
+
+
 def _calendar_date(words: str, today: dt.date) -> dt.date | None:
     day = _day_of_month(words)
     month = next((i for m, i in _MONTHS.items() if re.search(rf"\b{m}\b", words)), None)
@@ -231,8 +239,13 @@ def _calendar_date(words: str, today: dt.date) -> dt.date | None:
         return None
     if month is not None:
         for year in (today.year, today.year + 1):
-            if day <= calendar.monthrange(year, month)[1] and dt.date(year, month, day) >= today:
-                return dt.date(year, month, day)
+            if day > calendar.monthrange(year, month)[1]:
+                continue
+            found = dt.date(year, month, day)
+            if found >= today:
+                return found
+            if (today - found).days <= _JUST_OVER_DAYS:
+                return None
         return None
     year, month = today.year, today.month
     for _ in range(12):

@@ -13,10 +13,10 @@ from operators.compose import (
     task_tokens,
     with_antecedent,
 )
-from operators.language.dates import DuePhrase
 from operators.language.rules import Hit, piece_named
-from operators.language.text import Clause, Token, clause_of, stems
+from operators.language.text import Token, clause_of, stems
 from operators.language.words import words_in
+from operators.understand.due import said_due
 from operators.understand.hear import Heard, HeardClause
 from operators.understand.matter import (
     FINAL,
@@ -27,7 +27,7 @@ from operators.understand.matter import (
     proposed,
     said_next,
 )
-from operators.understand.state import Claim, Draft, Due, State, piece_of
+from operators.understand.state import Claim, Draft, State, piece_of
 from operators.understand.types import Family
 
 SAYS_LITTLE = "says little alone"
@@ -116,56 +116,6 @@ def _id(family: Family, heard: Heard) -> str:
 
 def _span(tokens: tuple[Token, ...]) -> tuple[int, int] | None:
     return (tokens[0].first, tokens[-1].last) if tokens else None
-
-
-def _due_near(heard: Heard, place: int) -> tuple[Clause, DuePhrase] | None:
-    """The time phrase of this clause, else of the clause after or before it that has no task itself."""
-    order = [place, place + 1, place - 1]
-    if "assign" in heard.clauses[place].signals:
-        order += range(place + 2, len(heard.clauses))
-    for index in order:
-        if not 0 <= index < len(heard.clauses):
-            continue
-        other = heard.clauses[index]
-        if index != place and (
-            other.signals & {"commit", "promise", "past", "reported", "assign", "hypothetical"}
-            or (len(other.clause.tokens) > 9 and not any(d.sets_deadline for d in other.dues))
-            or _OTHER_MATTER.match(other.clause.norm)
-        ):
-            continue
-        if other.dues:
-            return other.clause, _deadline(other.dues)
-    return None
-
-
-_OTHER_MATTER = re.compile(
-    r"(?:and |so |but |because |then )*(?:(?:he|she|@|~)\b|i (?!need|want|must)(?!.*\b(?:it|that|them|this|one)\b)"
-    r"|(?:on |at |in )?the [\w-]+ (?:is|was|are|were)\b)"
-)
-"""A clause beside a task that says when something else is: somebody else's doing, or what a day is like."""
-
-
-def _deadline(dues: tuple[DuePhrase, ...]) -> DuePhrase:
-    """*By* phrases first, dates before vague ones, else the first."""
-    return min(dues, key=lambda d: (not d.sets_deadline, d.kind in ("vague", "clock"), d.first))
-
-
-def said_due(heard: Heard, place: int, last: bool = False) -> Due | None:
-    """The due date stated in or beside a clause, with the words as they were said.
-
-    ``last`` takes the last phrase of the clause, as in *Friday is too early, make it Tuesday*.
-    """
-    found = _due_near(heard, place)
-    if found is not None and last and heard.clauses[place].dues:
-        dues = heard.clauses[place].dues
-        dated = [d for d in dues if d.kind != "ordinal"]
-        found = (heard.clauses[place].clause, (dated or list(dues))[-1])
-    if found is None:
-        return None
-    clause, phrase = found
-    tokens = clause.between(phrase.first, phrase.last)
-    words = heard.spoken.text[tokens[0].first : tokens[-1].last] if tokens else phrase.words
-    return Due(phrase, words, heard.spoken.id)
 
 
 def guard_weight(clause: HeardClause, cue: Hit | None = None) -> tuple[float, tuple[str, ...]]:
@@ -313,8 +263,21 @@ def worded(
     for other in reversed(state.recent[-3:]):
         for clause in reversed(other.clauses):
             if len(clause.clause.stems) >= 2 or (clause.clause.stems and clause.signals & {"ask", "need"}):
-                return with_antecedent(text, clause.clause.tokens), known | clause.clause.stems, other
+                return with_antecedent(text, _matter(clause)), known | clause.clause.stems, other
     return text, known, None
+
+
+_PROMISED = re.compile(
+    r"(?:and |so |then |okay |well |yes )*(?:i|we) (?:will|can|shall|could) (?:then |just |also )?"
+)
+
+
+def _matter(clause: HeardClause) -> tuple[Token, ...]:
+    """What a clause is about; of somebody's promise the work alone: its *I* is another one than that of the item."""
+    promised = _PROMISED.match(clause.clause.norm)
+    if promised is None:
+        return clause.clause.tokens
+    return task_tokens(clause.clause, (promised.end(), len(clause.clause.norm)), clause.dues)
 
 
 _DETERMINERS = words_in("the our my your this that these those his her their")

@@ -9,7 +9,8 @@ from models.minutes.scores import UtteranceScores
 from operators.compose import question_text, says_little, statement_tokens, task_tokens
 from operators.language.text import stems
 from operators.language.words import words_in
-from operators.understand.birth import MOCKS, mocks, said_due, worded
+from operators.understand.birth import MOCKS, mocks, worded
+from operators.understand.due import said_due
 from operators.understand.hear import Heard, HeardClause
 from operators.understand.state import Claim, Draft, State, piece_of
 from operators.understand.types import Family
@@ -22,6 +23,8 @@ _ASKING = re.compile(
     r"would|can|could|should|shall|has|have)\b|\b(?:whether|if|who|when|where) (?:we|it|they|you|he|she|the|that)\b"
 )
 """A question by its words, though nothing marks it as one: a statement is never written down as a question."""
+_ONCE_MEANT = re.compile(r"\b(?:i|we) (?:(?:was|were) (?:going|about|meaning) to|wanted that|had wanted)\b")
+"""What somebody meant to do at some time: nobody says that it still holds."""
 _MEANS = 0.35
 """How likely the owner pointer must hold the speaker for *I* to mean that the speaker does it."""
 
@@ -34,6 +37,8 @@ def conceived(heard: Heard, family: Family, said: UtteranceScores, state: State)
     if family != "question" and any(c.retracts for c in heard.clauses[place:]):
         return None
     clause = heard.clauses[place]
+    if family != "question" and _ONCE_MEANT.search(clause.clause.norm):
+        return None
     if family == "question":
         if not (clause.clause.question_mark or "ask" in clause.signals or _ASKING.search(clause.clause.norm)):
             return None

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 from operators.language.text import stems
 from operators.language.words import words_in
-from operators.understand.birth import SAYS_LITTLE, leads, said_due, settled
+from operators.understand.birth import SAYS_LITTLE, leads, settled
+from operators.understand.due import said_due
 from operators.understand.hear import Heard, HeardClause
 from operators.understand.merge import TIME_STEMS, own_task
 from operators.understand.state import Claim, Draft, State, later_due, piece
@@ -25,7 +27,7 @@ def follow(heard: Heard, drafts: list[Draft], state: State, look_back: int) -> t
     if not heard.clauses:
         return False, False
     _refuse(heard, drafts)
-    taken = _take_back(heard, drafts, look_back)
+    taken = _take_back(heard, drafts, state, look_back)
     accepted = _accept(heard, drafts, state)
     _agree(heard, drafts, state)
     _approve(heard, drafts)
@@ -308,6 +310,9 @@ def _fits(question: str, clause: HeardClause, heard: Heard) -> bool:
 
 
 _OWN_WITHDRAWAL = frozenset(("i_will_not_after_all", "take_me_off", "away_that_day", "backing_out"))
+_OFF_THE_LIST = frozenset(("take_me_off",))
+_SPOKEN_OF = 3
+"""Utterances before a *take me off* that may say what of."""
 _NAMES_ITS_THING = frozenset(
     ("then_no_x", "that_is_off", "forget_the_x", "drop_the_x", "cannot_do_the_x_then", "the_x_is_out")
 )
@@ -330,7 +335,7 @@ ANYONE_REACH = 4
 """Turns after which a bare *scratch that* by somebody else no longer means an item."""
 
 
-def _take_back(heard: Heard, drafts: list[Draft], look_back: int) -> bool:
+def _take_back(heard: Heard, drafts: list[Draft], state: State, look_back: int) -> bool:
     hits = [(c, h) for c in heard.clauses for h in c.hits if h.rule.signal == "withdraw"]
     if not hits or any("unknown" in c.signals for c, _ in hits):
         return False
@@ -341,11 +346,11 @@ def _take_back(heard: Heard, drafts: list[Draft], look_back: int) -> bool:
     if names == {"away_that_day"} and (moved or not _NEW_MATTER.isdisjoint(heard.signals())):
         return False
     just_done = any(d.withdrawn and heard.index - d.last_index <= 2 for d in drafts)
-    best: tuple[float, int] | None = None
-    for place in range(len(drafts) - 1, -1, -1):
-        value = _taken_back_value(heard, drafts[place], names, said, look_back, just_done)
-        if value is not None and (best is None or value > best[0]):
-            best = (value, place)
+    best = _best_taken_back(heard, drafts, names, said, look_back, just_done)
+    if best is None and names & _OFF_THE_LIST:
+        # *Take me off again*: off what was spoken of just before, however long ago it was taken on.
+        said = said.union(*(c.clause.stems for h in state.recent[-_SPOKEN_OF:] for c in h.clauses))
+        best = _best_taken_back(heard, drafts, names, said, look_back, just_done)
     if best is None:
         return False
     near = heard.index - drafts[best[1]].last_index <= ANYONE_REACH and not names.isdisjoint(_PLAIN)
@@ -361,6 +366,23 @@ def _take_back(heard: Heard, drafts: list[Draft], look_back: int) -> bool:
         if draft is target or (draft.family != "question" and not draft.withdrawn and same):
             drafts[place] = draft.grown(0.0, hits[0][1].rule.name, piece(heard, 2.0), withdrawn=True)
     return True
+
+
+def _best_taken_back(
+    heard: Heard,
+    drafts: Sequence[Draft],
+    names: frozenset[str],
+    said: frozenset[str],
+    look_back: int,
+    just_done: bool,
+) -> tuple[float, int] | None:
+    """How well what is most likely taken back fits, and its place."""
+    best: tuple[float, int] | None = None
+    for place in range(len(drafts) - 1, -1, -1):
+        value = _taken_back_value(heard, drafts[place], names, said, look_back, just_done)
+        if value is not None and (best is None or value > best[0]):
+            best = (value, place)
+    return best
 
 
 def _no_longer_asked(heard: Heard, drafts: list[Draft], said: frozenset[str], look_back: int) -> None:

@@ -14,7 +14,7 @@ from typing import ClassVar, Final
 from contracts.minutes import Origin
 from models.minutes.appraisal import Appraisal, Judgement
 from models.minutes.inputs import FINAL, SETTLED
-from models.minutes.scores import NOBODY, UtteranceScores
+from models.minutes.scores import ELSEWHERE, NOBODY, UtteranceScores
 from operators.compose import clean
 from operators.understand.appraise import LONG_MEETING, figures_of
 from operators.understand.birth import TAKEN_BACK
@@ -65,12 +65,23 @@ class HybridSettings:
     """Probability of taking back under which what only the rules take for it does not count."""
     nobody: float = 0.6
     """Probability that nobody in particular is meant from which an action has no owner."""
+    other_owner: float = 0.75
+    """Mean probability of somebody in the room from which a name of nobody on the list is no owner."""
     kept: float = 0.05
     """Probability under which an item that nobody has spoken of for a while is forgotten."""
 
     def __post_init__(self) -> None:
         if not all(
-            0 < p < 1 for p in (*self.birth, self.join, self.withdraw, self.doubt, self.nobody, self.kept)
+            0 < p < 1
+            for p in (
+                *self.birth,
+                self.join,
+                self.withdraw,
+                self.doubt,
+                self.nobody,
+                self.other_owner,
+                self.kept,
+            )
         ):
             raise ValueError("scores lie between 0 and 1: at 0 every utterance becomes an item")
 
@@ -260,9 +271,12 @@ class HybridEngine(RuleEngine):
         """As the rules have it, without an owner where the model is sure that nobody in particular is meant."""
         item = super()._item(draft, state)
         said = max((j for _, j in draft.judged), key=lambda j: j.action, default=None)
-        if item.owner is None or said is None or dict(said.owner).get(NOBODY, 0.0) < self.hybrid.nobody:
+        if item.owner is None or said is None:
             return item
-        return replace(item, owner=None, owner_external=False)
+        nobody = dict(said.owner).get(NOBODY, 0.0) >= self.hybrid.nobody
+        if nobody or _contested(draft, self.hybrid.other_owner):
+            return replace(item, owner=None, owner_external=False)
+        return item
 
     def _likely(self, judgement: Judgement, draft: Draft, state: State) -> float:
         """Probability of a draft; kept as long as the draft stays, for while a meeting lasts only that counts."""
@@ -313,6 +327,26 @@ def sure_by_words(draft: Draft) -> float:
         return 0.7 if firm or (draft.support >= _CALLED and reasons & _DECIDING) else 0.0
     unknown = draft.family == "question" and draft.mode == "open" and "not_known" in reasons
     return 0.65 if unknown and draft.support >= _UNKNOWN else 0.0
+
+
+def _contested(draft: Draft, other_owner: float) -> bool:
+    """Whether the model holds another for likelier than the one who is only taken to have accepted, or to be called.
+
+    Who says *I will* keeps the task: where words and model disagreed on that, the words were right twice as often.
+    """
+    weight = sum(j.action for _, j in draft.judged)
+    mean: dict[str, float] = {}
+    for _, judged_so in draft.judged:
+        for who, likely in judged_so.owner:
+            mean[who] = mean.get(who, 0.0) + likely * judged_so.action / max(1e-9, weight)
+    if draft.claim.outside:
+        return (
+            max((p for who, p in mean.items() if who not in (NOBODY, ELSEWHERE)), default=0.0) >= other_owner
+        )
+    if draft.claim.kind != "you" or len(draft.claim.people) != 1:
+        return False
+    mine = mean.pop(draft.claim.people[0], 0.0)
+    return max(mean.values(), default=0.0) > mine
 
 
 def _given_back(reading: Reading, drafts: tuple[Draft, ...]) -> tuple[Draft, ...]:

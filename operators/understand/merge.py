@@ -9,7 +9,8 @@ from operators.compose import sentence, task_tokens
 from operators.language.rules import piece_named, rules_of
 from operators.language.text import STOP, stems
 from operators.language.words import words_in
-from operators.understand.birth import CONTINUES_WITHIN_NS, DUE_BONUS, said_due
+from operators.understand.birth import CONTINUES_WITHIN_NS, DUE_BONUS, SAYS_LITTLE
+from operators.understand.due import said_due
 from operators.understand.hear import Heard, HeardClause
 from operators.understand.state import Draft, State, later_due, piece
 
@@ -46,6 +47,8 @@ def restate(heard: Heard, fresh: Draft, drafts: list[Draft]) -> bool:
             same = (likeness >= 0.6 and common >= 2 and age <= 60) or (likeness >= 0.5 and age <= 10)
         else:
             rivals = draft.claim.kind == fresh.claim.kind == "self" and _owned_apart(draft, fresh)
+            if rivals and _own_work(heard, draft, fresh):
+                continue
             same = (likeness >= 0.5 and _same_owner(draft, fresh)) or (
                 likeness > (0.7 if fresh.mode == "request" else 0.5)
                 and age <= 8
@@ -55,6 +58,15 @@ def restate(heard: Heard, fresh: Draft, drafts: list[Draft]) -> bool:
             drafts[place] = _merged(draft, fresh)
             return True
     return False
+
+
+def _own_work(heard: Heard, draft: Draft, fresh: Draft) -> bool:
+    """Whether another's promise, in words that lean on the one before it, has work of its own.
+
+    *I'll send the report.* *I'll check it.* are two tasks; *I'll do it* takes the task over.
+    """
+    own = (fresh.stems & _said(heard)) - TIME_STEMS
+    return SAYS_LITTLE in fresh.reasons and bool(own) and not own & draft.stems
 
 
 def supersede(heard: Heard, fresh: Draft, drafts: list[Draft]) -> bool:
@@ -230,8 +242,9 @@ def _redated(heard: Heard, draft: Draft, state: State, timed: list[int], look_ba
             return draft.grown(0.05, "date changed", piece(heard, 2.0), due=due)
         other = _said(heard) - draft.stems - TIME_STEMS
         if age <= 2 and (heard.words <= 10 or (len(other) <= 3 and heard.words <= 16)):
-            due = later_due(draft.due, said_due(heard, number))
-            return draft.grown(0.1, "date said again", piece(heard), due=due)
+            # *And Friday at two, the boxes*: words of another matter move no date that is known.
+            due = draft.due if new and draft.due is not None else said_due(heard, number)
+            return draft.grown(0.1, "date said again", piece(heard), due=later_due(draft.due, due))
     return None
 
 

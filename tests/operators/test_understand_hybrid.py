@@ -291,3 +291,23 @@ def test_a_shade_of_certainty_is_no_change() -> None:
 
     assert item(0.7) == item(0.71)
     assert item(0.7).confidence < item(0.8).confidence <= item(0.999).confidence < 1.0
+
+
+@pytest.mark.parametrize(
+    ("pointer", "owner"), [((("Tom", 0.9),), "Tom"), ((("Mira", 0.6), ("Tom", 0.3)), None), ((("", 0.9),), None)]
+)  # fmt: skip
+def test_a_task_is_given_to_nobody_where_another_is_likelier_to_have_it(
+    pointer: tuple[tuple[str, float], ...], owner: str | None
+) -> None:
+    asked, sure = "Tom, can you print the flyers by Friday?", UtteranceScores(action=0.9, owner=pointer)
+    engine = HybridEngine(scorer=Says({asked: sure}), appraisal=_BY_SCORE)
+    spoken = _said(("Mira", asked), ("Tom", "Yes."), ("Mira", "Good."))
+    (item,) = _standing(engine, engine.finish(_read(engine, spoken)), "action_item")
+    assert item.owner == owner
+
+
+def test_what_somebody_once_meant_to_do_is_no_task() -> None:
+    said = "I was going to go down there on Monday with photographs."
+    spoken = _said(("Mira", "Hm."), ("Tom", said), ("Mira", "Better not."))
+    engine = HybridEngine(scorer=Says({said: UtteranceScores(action=0.9)}), appraisal=_BY_SCORE)
+    assert not _standing(engine, engine.finish(_read(engine, spoken)), "action_item")

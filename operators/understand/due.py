@@ -1,0 +1,156 @@
+"""When an item is due, as it was said: which of the time phrases in and beside a clause is meant."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Final
+
+from operators.language.dates import DuePhrase
+from operators.language.rules import piece_named
+from operators.language.text import Clause
+from operators.understand.hear import Heard, HeardClause
+from operators.understand.state import Due
+
+_NOT_BESIDE: Final = frozenset(("commit", "promise", "past", "reported", "assign", "hypothetical"))
+_OF_DAYS: Final = frozenset(("day", "date", "ordinal", "day_date", "relative", "day_after"))
+_OTHER_MATTER: Final = re.compile(
+    r"(?:and |so |but |because |then )*(?:(?:he|she|@|~)\b|i (?!need|want|must)(?!.*\b(?:it|that|them|this|one)\b)"
+    r"|(?:on |at |in )?the [\w-]+ (?:is|was|are|were)\b)"
+)
+"""A clause beside a task that says when something else is: somebody else's doing, or what a day is like."""
+_TOLD_TO: Final = re.compile(rf"(?:please |just |and |so |then )*(?:{piece_named('TASK_VERB')})\b")
+_OWN: Final = re.compile(r"(?:and |then |so )+i (?:will|shall|can)\b")
+_AWAY: Final = re.compile(
+    r"\b(?:i|you|he|she|they|we|@|~) (?:is |am |are |will be |has been |have been )?(?:still |only |all )?"
+    r"(?:away|off|out|gone|abroad|busy|on (?:holiday|leave|nights?|shift)|(?:in|at) (?:the |a )?[\w'-]+) $"
+)
+_TRAVELS: Final = re.compile(r"\b(?:i|he|she|they|we|@|~) (?:fly|flies|leave|leaves|travel|travels) $")
+_TAKES_A_DAY: Final = re.compile(
+    r"\b(?:confirm|book|reserve|announce|block|cancel|offer|propose)(?:s|ed|ing)? $"
+)
+_SHORT_CLAUSE: Final = 4
+
+
+def said_due(heard: Heard, place: int, last: bool = False) -> Due | None:
+    """The due date stated in or beside a clause, with the words as they were said.
+
+    ``last`` takes the last phrase of the clause, as in *Friday is too early, make it Tuesday*. Where two days are named
+    as one (*Monday and Tuesday*) the words are kept and no day is chosen.
+    """
+    found = _due_near(heard, place)
+    if found is None:
+        return None
+    at, phrase = found
+    own = _meant(heard.clauses[place])
+    if last and own:
+        dated = [d for d in own if d.kind != "ordinal"]
+        at, phrase = place, (dated or own)[-1]
+    clause = heard.clauses[at].clause
+    tokens = clause.between(phrase.first, phrase.last)
+    words = heard.spoken.text[tokens[0].first : tokens[-1].last] if tokens else phrase.words
+    return _with_day_beside(heard, at, Due(phrase, words, heard.spoken.id))
+
+
+def _due_near(heard: Heard, place: int) -> tuple[int, DuePhrase] | None:
+    """The time phrase of this clause, else of the clause after or before it that has no task itself."""
+    order = [place, place + 1, place - 1]
+    if "assign" in heard.clauses[place].signals:
+        order += range(place + 2, len(heard.clauses))
+    for index in order:
+        if not 0 <= index < len(heard.clauses):
+            continue
+        other = heard.clauses[index]
+        if index != place and _of_another(other):
+            continue
+        if index == place - 1 and _told_before(other.clause, heard.clauses[place].clause):
+            continue
+        meant = _meant(other)
+        if meant:
+            return index, _deadline(meant)
+    return None
+
+
+def _of_another(clause: HeardClause) -> bool:
+    """Whether a clause beside a task has a matter of its own, whose time it tells."""
+    return bool(
+        clause.signals & _NOT_BESIDE
+        or (len(clause.clause.tokens) > 9 and not any(d.sets_deadline for d in clause.dues))
+        or _OTHER_MATTER.match(clause.clause.norm)
+    )
+
+
+def _told_before(before: Clause, clause: Clause) -> bool:
+    """Whether the clause before tells others what to do, and this one what the speaker will do then.
+
+    *Send it through tonight, and I'll forward it.*
+    """
+    return bool(_OWN.match(clause.norm) and _TOLD_TO.match(before.norm))
+
+
+def _deadline(dues: Sequence[DuePhrase]) -> DuePhrase:
+    """*By* phrases first, dates before vague ones, else the first."""
+    return min(dues, key=lambda d: (not d.sets_deadline, d.kind in ("vague", "clock"), d.first))
+
+
+def _meant(clause: HeardClause) -> tuple[DuePhrase, ...]:
+    """Time phrases of a clause that may say when its task is due; those that belong together as one."""
+    norm = clause.clause.norm
+    out: list[DuePhrase] = []
+    for phrase in clause.dues:
+        if _names_something(norm[: phrase.first], phrase):
+            continue
+        joined = _joined(out[-1], phrase, norm) if out else None
+        if joined is None:
+            out.append(phrase)
+        else:
+            out[-1] = joined
+    return tuple(out)
+
+
+def _names_something(before: str, phrase: DuePhrase) -> bool:
+    """Whether a phrase says how long somebody is away, or is what the task is about (*confirm the nineteenth*)."""
+    if phrase.prep in ("until", "till") and _AWAY.search(before):
+        return True
+    if phrase.kind in ("date", "ordinal") and phrase.prep is None and _TAKES_A_DAY.search(before):
+        return True
+    return phrase.kind in _OF_DAYS and _TRAVELS.search(before) is not None
+
+
+def _joined(one: DuePhrase, other: DuePhrase, norm: str) -> DuePhrase | None:
+    """Two phrases side by side as one: a time of day and its day, or two days, of which neither is chosen."""
+    between = norm[one.last : other.first].strip()
+    if other.kind not in _OF_DAYS:
+        return None
+    if one.kind == "clock" and not between:
+        return DuePhrase(one.first, other.last, other.kind, other.words, one.prep)
+    if one.kind in _OF_DAYS and between in ("and", "or") and other.prep in (None, one.prep):
+        return DuePhrase(one.first, other.last, "vague", norm[one.first : other.last], one.prep)
+    return None
+
+
+def _with_day_beside(heard: Heard, at: int, due: Due) -> Due:
+    """A weekday and a date in short clauses side by side are one day (*The fifteenth, then. Wednesday.*).
+
+    Where they are not the same day, no day is chosen when they are resolved.
+    """
+    if due.phrase.kind not in ("day", "ordinal", "date"):
+        return due
+    wanted = ("ordinal", "date") if due.phrase.kind == "day" else ("day",)
+    for index in (at - 1, at + 1):
+        if not 0 <= index < len(heard.clauses):
+            continue
+        pair = sorted((index, at))
+        short = all(len(heard.clauses[i].clause.tokens) <= _SHORT_CLAUSE for i in pair)
+        found = [d for d in _meant(heard.clauses[index]) if d.kind in wanted]
+        if not short or len(found) != 1 or len(_meant(heard.clauses[at])) != 1:
+            continue
+        phrases = (found[0], due.phrase) if index < at else (due.phrase, found[0])
+        both = [heard.clauses[i].clause.between(p.first, p.last) for i, p in zip(pair, phrases, strict=True)]
+        if not all(both):
+            continue
+        phrase = DuePhrase(
+            due.phrase.first, due.phrase.last, "day_date", " ".join(p.words for p in phrases), due.phrase.prep
+        )
+        return Due(phrase, heard.spoken.text[both[0][0].first : both[1][-1].last], due.said_in)
+    return due
