@@ -1,7 +1,7 @@
 """How well speech is heard: word errors next to plain faster-whisper on whole files, invented words, names, speakers.
 
-Recordings come from a manifest (one JSON object a line: ``path``, ``text``, ``kind``); without one they are the rooms
-that are there, each microphone's file mixed into one track. Each file goes through the first flow's own steps as
+Recordings are the rooms that are there, each with its microphones mixed into one track, and those of a manifest (one
+JSON object a line: ``path``, ``text``, ``kind``) where one is given. Each file goes through the first flow's own steps as
 ``minuted run`` has them, and through faster-whisper with the same weights, as many threads and greedy search
 (``beam_size=1``; everything else as the library has it, retries at higher temperatures included, seeded).
 
@@ -244,9 +244,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     with tempfile.TemporaryDirectory(prefix="minuted-speech-") as name:
         scratch = Path(name)
         try:
-            clips = (
-                mixed_clips(rooms, scratch) if options.manifest is None else read_manifest(options.manifest)
-            )
+            clips = [] if options.manifest is None else read_manifest(options.manifest)
+            clips += mixed_clips(rooms, scratch)
+            if not clips:
+                raise ValueError("neither recordings nor rooms to hear")
             figures = measure(
                 clips, rooms, noise_minutes=options.noise_minutes, seed=options.seed, scratch=scratch
             )
