@@ -28,6 +28,8 @@ _DOUBT_SIGMAS: Final = 2.5
 """Where a claim is left by more than this, it is no longer relied on; to accuse somebody takes more."""
 _CONFIRMED: Final = 2
 """So many estimates in a row must refute a claim, unless by far: one wrong measurement is soon outvoted."""
+_LONGEST_WAY_MS: Final = 300.0
+"""What cameras of a network take from capture to the broker at most."""
 _AGREES_MS: Final = 1.0
 _AGREES_SIGMA_MS: Final = 8.0
 """What is known less well than this takes nobody back."""
@@ -170,9 +172,8 @@ class Judge:
         for tracked in known:
             drift, drift_sigma, span_s = self._drift(tracked, layout, solution)
             drifts = abs(drift) > max(self._settings.accuse_ms, self._settings.accuse_sigmas * drift_sigma)
-            tracked.doubted_ms = 0.0
+            errors, sigmas, bounds = self.errors(tracked, layout, solution)
             if not tracked.named and not tracked.believed:
-                errors, _, bounds = self.errors(tracked, layout, solution)
                 refuted = self.verdict(tracked, layout, solution) == "wrong"
                 tracked.refuted = tracked.refuted + 1 if refuted else 0
                 far = float(np.max(np.abs(errors))) > self._settings.coarse_ms
@@ -181,13 +182,14 @@ class Judge:
                     tracked.named = True
                     what: Literal["skew", "offset"] = "skew" if drifts else "offset"
                     found.append(Finding(tracked.name, what, float(errors[-1]), ppm))
-                else:
-                    # The claim may be right after all: the bound holds whoever is.
-                    tracked.doubted_ms = float(np.max(np.abs(errors) + bounds))
             elif not tracked.named:
                 tracked.refuted = 0
             elif not drifts and not tracked.course.doubtful:
                 found += self._taken_back(tracked, layout, solution)
+            in_doubt = not tracked.named or _as_well_the_way(tracked, errors, sigmas)
+            # The claim may be right after all: the bound holds whoever is.
+            in_doubt = in_doubt and not tracked.believed
+            tracked.doubted_ms = float(np.max(np.abs(errors) + bounds)) if in_doubt else 0.0
         return found
 
     def _taken_back(self, tracked: Tracked, layout: Layout, solution: Solution) -> list[Finding]:
@@ -226,6 +228,12 @@ class Judge:
         terms = layout.deviation(tracked.name, last) + layout.deviation(tracked.name, since, -1.0)
         value, sigma = layout.value(terms, solution)
         return value, sigma, (last - since) / 1e9
+
+
+def _as_well_the_way(tracked: Tracked, errors: Vector, sigmas: Vector) -> bool:
+    """Whether pictures that come late may have a long way (some encoders take so long) instead of a late clock."""
+    unseen = float(sigmas[-1]) > _AGREES_SIGMA_MS
+    return tracked.kind == "picture" and unseen and -_LONGEST_WAY_MS < float(np.min(errors)) < 0.0
 
 
 def _change(left: Sequence[tuple[int, float]]) -> int | None:

@@ -216,9 +216,9 @@ def test_where_a_clock_stood_still_the_bound_is_what_counting_may_be_off_by() ->
 def test_from_a_jump_on_the_bound_is_that_of_the_jump(odd_ns: int) -> None:
     """At the dates of today a float of nanoseconds lies before a jump half of the time."""
     one, today = tracked("a"), 1_790_000_000 * S
-    one.first_x, one.course.last_x = today, today + 60 * S
+    one.first_x, one.course.last_x = today, today + 50 * S
     one.course.envelope.bins.clear()
-    for second in range(60):
+    for second in range(50):
         x = today + second * S
         one.course.envelope.push(x + 9 * MS, x, 9 * MS)
     at = today + 30 * S + odd_ns
