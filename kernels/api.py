@@ -27,7 +27,8 @@ def attend(query: Tensor, key: Tensor, value: Tensor, plan: Plan, scale: float |
 
     Args:
         query, key, value: shape (tokens, heads, head_dim), one floating type; content tokens of all windows
-            in the plan's order, then the global tokens of all meetings. Last dimension contiguous.
+            in the plan's order, then the global tokens of all meetings. Any strides; a copy is made where the last
+            dimension is not contiguous. All numbers finite, also those of tokens that nobody may see.
         plan: of this batch, on the same device.
         scale: factor of the scores, 1 / sqrt(head_dim) where it is None.
 
@@ -69,8 +70,8 @@ def _check(query: Tensor, key: Tensor, value: Tensor, plan: Plan) -> None:
         raise ValueError("query, key and value must have one floating type")
     if query.shape[0] != plan.tokens:
         raise ValueError("the plan is of another number of tokens than the query")
-    if query.device != plan.window_starts.device:
-        raise ValueError("query and plan must be on one device")
+    if not query.device == key.device == value.device == plan.window_starts.device:
+        raise ValueError("query, key, value and plan must be on one device")
 
 
 def _fake_forward(query: Tensor, *_: Any) -> tuple[Tensor, Tensor]:

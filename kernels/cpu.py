@@ -12,6 +12,8 @@ from typing import Final
 import torch
 from torch import Tensor
 
+from .plan import dense_rows
+
 _GATHER_BELOW: Final = 16
 """Tokens of a window under which copying windows together is cheaper than a call for each."""
 
@@ -72,6 +74,7 @@ def forward(
     scale: float,
 ) -> tuple[Tensor, Tensor]:
     """Output and log-sum-exp; the operator's arguments."""
+    query, key, value = (dense_rows(x) for x in (query, key, value))
     table = _table(window_starts, window_meeting, meeting_windows, global_starts, modality, allow, query)
     batches = list(_batches(table, query))
     if len(batches) == 1 and batches[0].rows is None and len(query) == table.starts[-1]:
@@ -112,6 +115,7 @@ def backward(
     scale: float,
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Gradients of query, key and value; the operator's arguments."""
+    grad, query, key, value = (dense_rows(x) for x in (grad, query, key, value))
     table = _table(window_starts, window_meeting, meeting_windows, global_starts, modality, allow, query)
     content = table.starts[-1]
     grads = [torch.empty_like(x, memory_format=torch.contiguous_format) for x in (query, key, value)]

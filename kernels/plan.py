@@ -178,3 +178,8 @@ def _check(lengths: Tensor, owners: Tensor, globals_: Tensor, kinds: Tensor, mas
         raise ValueError("an allow mask names a modality that the table does not have")
     if int(lengths.sum()) + int(globals_.sum()) >= 1 << 31:
         raise ValueError("a batch must have fewer than 2**31 tokens")
+
+
+def dense_rows(packed: Tensor) -> Tensor:
+    """The tensor itself where heads' numbers lie together, else a copy: attention reads past them where they do not."""
+    return packed if packed.stride(-1) == 1 else packed.contiguous()

@@ -9,8 +9,9 @@ import torch
 import triton.language as tl
 from torch import Tensor
 
+from ..plan import dense_rows
 from .forward import LOG2_E
-from .tiles import allowed_pairs, dense_rows, kernel, launch_for, load_rows, padded, store_rows, times
+from .tiles import allowed_pairs, kernel, launch_for, load_rows, padded, store_rows, times
 
 
 @kernel

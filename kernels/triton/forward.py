@@ -12,7 +12,8 @@ import torch
 import triton.language as tl
 from torch import Tensor
 
-from .tiles import allowed_pairs, dense_rows, kernel, launch_for, load_rows, padded, store_rows, times
+from ..plan import dense_rows
+from .tiles import allowed_pairs, kernel, launch_for, load_rows, padded, store_rows, times
 
 LOG2_E: Final = math.log2(math.e)
 LN_2: Final = math.log(2.0)

@@ -106,8 +106,3 @@ def launch_for(tile: int, packed: Tensor) -> Launch:
 def padded(count: int, least: int = 16) -> int:
     """Next power of two, at least what a tensor core multiplies."""
     return max(least, 1 << (count - 1).bit_length()) if count > 0 else 0
-
-
-def dense_rows(packed: Tensor) -> Tensor:
-    """The tensor itself where heads' numbers lie together, else a copy."""
-    return packed if packed.stride(-1) == 1 else packed.contiguous()

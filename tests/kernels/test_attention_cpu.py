@@ -153,6 +153,21 @@ def test_strided_input_is_taken_as_it_is() -> None:
     torch.testing.assert_close(found, torch.stack(wanted, 1))
 
 
+@pytest.mark.parametrize("order", [(2, 0, 1), (2, 1, 0), (1, 2, 0), (0, 2, 1), (1, 0, 2)])
+@pytest.mark.parametrize("windows", [[4] * 6, [5, 3, 4, 70]])
+def test_any_layout_in_memory_gives_the_same(order: tuple[int, int, int], windows: list[int]) -> None:
+    meetings = [int(number >= len(windows) // 2) for number in range(len(windows))]
+    made = plan(windows, meetings, [2, 1], [number % 2 for number in range(sum(windows))], [3, 1])
+    q, k, v, grad = inputs_for(made, torch.float64)
+    back = [order.index(place) for place in range(3)]
+    # As they are, but laid out in memory in another order of dimensions.
+    one, two, three, last = (x.permute(order).contiguous().permute(back) for x in (q, k, v, grad))
+    torch.testing.assert_close(attend(one, two, three, made), attend(q, k, v, made))
+    found = attend_gradients((one, two, three), made, last)
+    for mine, wanted in zip(found, attend_gradients((q, k, v), made, grad), strict=True):
+        torch.testing.assert_close(mine, wanted)
+
+
 @pytest.mark.parametrize("seed", (1, 4, 9))
 def test_gradcheck(seed: int) -> None:
     made = random_plan(seed, longest=4, windows=4)
@@ -206,6 +221,7 @@ def test_tensors_that_do_not_belong_to_the_plan_are_refused() -> None:
         ((good, good[:2], good), "one shape"),
         ((good, good, good.double()), "one floating type"),
         ((good[0], good[0], good[0]), "shape"),
+        ((good, good.to("meta"), good), "one device"),
     ):
         with pytest.raises(ValueError, match=text):
             attend(bad[0], bad[1], bad[2], made)
