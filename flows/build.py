@@ -53,6 +53,9 @@ PERCEIVE_STEPS = ("ingest", "clock", "perceive")
 MINUTES_STEPS = ("align", "understand", "deliver")
 RULES_VERSION = "rules-en/1"
 
+_BEHIND_S = 10.0
+"""Speech that has waited for a worker for so long is heard without second looks, so that a meeting comes back to time."""
+
 
 NO_VERIFIER = "The verifier model could not be used; items were held against rules alone."
 
@@ -148,7 +151,9 @@ def add_perceive(flow: Dataflow, settings: Settings) -> KeyedStream[tuple[int, O
     recogniser = SpeechRecogniser(recogniser_settings(settings))
     recogniser.warm_up()
     voice = VoiceActivity()
-    workers = MediaWorkers(lambda: recogniser, recognition_workers=settings.recognition_workers)
+    workers = MediaWorkers(
+        lambda: recogniser, recognition_workers=settings.recognition_workers, behind_s=_BEHIND_S
+    )
     workers.warm_up()
     atexit.register(workers.close)
     stores = Stores(settings.state_dir, "perceive", PERCEIVE_STEPS, sync=settings.state_sync)

@@ -1,5 +1,6 @@
 """What a search of the sound gives, and what is made of it: which of two readings stands, and whether it stands at all."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -12,6 +13,7 @@ from models.speech_text import (
     compression_ratio,
     degenerate,
     hardly_heard,
+    normalised,
     phantom,
     shorten_drawl,
 )
@@ -22,7 +24,8 @@ class Recognition:
     """What one pass heard.
 
     `text` is empty when nothing was said; then `suppressed` says why a text was held back (`raw_text`), or is
-    empty when there was none. `boundary_ms` is how sharply the word edges are known.
+    empty when there was none. `boundary_ms` is how sharply the word edges are known. `hurried`: second looks were left
+    out, as recognition was behind.
     """
 
     text: str
@@ -34,6 +37,7 @@ class Recognition:
     suppressed: str = ""
     boundary_ms: float = 0.0
     passes: int = 1
+    hurried: bool = False
 
 
 @dataclass(frozen=True)
@@ -56,6 +60,19 @@ def surer(after: Recognition, alone: Recognition) -> Recognition:
     if not alone.words or not after.words:
         return alone
     return after if _mean_probability(after.words) >= _mean_probability(alone.words) else alone
+
+
+def says_again(before: Sequence[Word], words: Sequence[Word]) -> bool:
+    """Whether a piece begins with what stands before it: copied from what was written, perhaps, and not heard.
+
+    Four words from anywhere in it are enough, or its last three.
+    """
+    written, found = (normalised(" ".join(word.text for word in side)) for side in (before, words))
+    if len(found) < 3:
+        return False
+    return found[:3] == written[-3:] or any(
+        found[:4] == written[first : first + 4] for first in range(len(written) - 3)
+    )
 
 
 def _mean_probability(words: tuple[Word, ...]) -> float:

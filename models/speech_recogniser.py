@@ -19,7 +19,7 @@ import numpy.typing as npt
 from models.speech_context import TOKEN_S, Before, Lead, lead_of
 from models.speech_features import HOP_SAMPLES, SAMPLE_RATE_HZ, Samples, log_mel
 from models.speech_hotwords import Word, first_doubt, reconcile
-from models.speech_reading import Hypothesis, Recognition, better, hardly, judge, surer
+from models.speech_reading import Hypothesis, Recognition, better, hardly, judge, says_again, surer
 from models.speech_text import (
     CLEAR_VOICE,
     FEW_WORDS,
@@ -123,6 +123,7 @@ class SpeechRecogniser:
         word_times: bool = True,
         before: Before | None = None,
         voice: float = 0.0,
+        thorough: bool = True,
     ) -> Recognition:
         """Recognise one piece.
 
@@ -133,6 +134,8 @@ class SpeechRecogniser:
             before: what was heard just before; the text is that of the piece alone.
             voice: mean speech probability of its voiced frames. A short piece of clear voice in which hardly a
                 word is heard is listened to once more, for a murmur only.
+            thorough: listen a second time where that may change a word: to names that are doubtful, to a word or two
+                after other speech, to murmurs. Loops are searched anew in any case.
 
         Raises:
             ValueError: wrong shape, or longer than 30 s.
@@ -144,7 +147,9 @@ class SpeechRecogniser:
             raise ValueError(f"a piece may have 30 s at most, got {duration_s:.1f} s")
         if len(samples) < HOP_SAMPLES * 4:
             return Recognition(text="", suppressed="too short")
-        found = self._after(samples, before, hotwords, word_times, voice)
+        found = self._after(samples, before, hotwords, word_times, voice, thorough)
+        if not thorough:
+            return replace(found, hurried=True)
         if not word_times or voice < CLEAR_VOICE or duration_s > _LONGEST_MURMUR_S or not hardly(found):
             return found
         return self._murmur(samples) or found
@@ -164,17 +169,21 @@ class SpeechRecogniser:
         hotwords: tuple[str, ...],
         word_times: bool,
         voice: float,
+        thorough: bool,
     ) -> Recognition:
         """Read a piece after what was heard before it, and a word or two alone as well."""
         if before is None:
-            return self._read(samples, None, hotwords, word_times, voice)
+            return self._read(samples, None, hotwords, word_times, voice, thorough)
         duration_s = len(samples) / SAMPLE_RATE_HZ
         room_s = self.settings.min_context_s - self.settings.silence_after_s - duration_s
         lead = lead_of(before, duration_s, room_s, self._tokenizer)
-        found = self._read(samples, lead, hotwords, word_times, voice)
-        if lead is None or len(normalised(found.text)) > FEW_WORDS:
+        found = self._read(samples, lead, hotwords, word_times, voice, thorough)
+        again = says_again(before.words, found.words)
+        if lead is None or not thorough or (len(normalised(found.text)) > FEW_WORDS and not again):
             return found
         alone = self._read(samples, None, hotwords, word_times, voice)
+        if again and alone.words:
+            return replace(alone, passes=found.passes + alone.passes)
         return replace(surer(found, alone), passes=found.passes + alone.passes)
 
     def _read(
@@ -184,6 +193,7 @@ class SpeechRecogniser:
         hotwords: tuple[str, ...],
         word_times: bool,
         voice: float,
+        thorough: bool = True,
     ) -> Recognition:
         """Search, look again where the first search cannot be trusted, and judge what was found."""
         settings = self.settings
@@ -205,7 +215,7 @@ class SpeechRecogniser:
             # Names that may come can keep the decoder from hearing a murmur at all.
             found, hotwords, passes = self._generate(encoded, duration_s, None, [], settings.beam_size), (), 2
         words, boundary_ms = self._words(encoded, found, duration_s, lead, word_times)
-        doubt = first_doubt(words, hotwords) if word_times and hotwords else None
+        doubt = first_doubt(words, hotwords) if word_times and thorough and hotwords else None
         if doubt is not None:
             # What stands before the first doubt needs no second search.
             sure = self._until_word(found, doubt)

@@ -16,13 +16,9 @@ LEAST_PROBABILITY: Final = 0.5
 AFTER_S: Final = 1.0
 """So much sound after a sentence makes the end of its last word sure."""
 
-FEWEST_WORDS: Final = 2
-"""A word alone before a breath is more often the begin of a sentence than one of its own."""
-
 _GOES_ON: Final = """
-    a an the and or but so because as if when while than that which who of to in on at for from with by into about
-    my your our their his its this these those i we you they he she it's i'm we're you're they're is are was were be
-    been am do does did have has had will would can could should may might must not very just like um uh er hm
+    a an the and or but so because as if when while than who which of to from with into about for at by
+    my your our their its we they i'm we're you're they're he's she's very just like um uh er hm
     mr mrs ms dr prof vs
 """
 """Words after which a sentence mostly goes on, or that carry a full stop of their own."""
@@ -32,7 +28,7 @@ _OPEN: Final = frozenset(_GOES_ON.split())
 
 def ends_sentence(words: Sequence[Word]) -> bool:
     """Whether a sentence ends with the last of these words, and surely so."""
-    if len(words) < FEWEST_WORDS:
+    if not words:
         return False
     text = words[-1].text.rstrip("\"')”’")
     if not text.endswith((".", "?", "!")) or text.endswith(".."):

@@ -107,7 +107,7 @@ class MeetingPerception:
         self._clocks: dict[str, ClockRecord] = {}
         self._late = 0
         self._arrived_s = 0.0
-        self._settled_end = False
+        self._settled_end = self._hurried = False
         self._speech = MeetingSpeech(_speech_settings(settings, live), voice)
         self._pictures = MeetingPictures(settings.slides)
         self._out: list[Emission] = []
@@ -191,6 +191,12 @@ class MeetingPerception:
             self._speech.failed(request.piece_id, request.version)
             self._notice("recognition_failed", "Some speech could not be recognised.")
         else:
+            if found.hurried and not self._hurried:
+                self._hurried = True
+                self._notice(
+                    "hurried",
+                    "Recognition was behind for a while: doubtful words were not listened to a second time.",
+                )
             self._speech.result(request.piece_id, request.version, found)
         self._advance()
         return self._finish()
@@ -695,7 +701,7 @@ class MeetingPerception:
 
     _PLAIN: Final = (
         "started", "end", "ended", "_streams", "people", "_clocks", "_late", "_biased_ns", "_marked_ns",
-        "_foreign",
+        "_foreign", "_hurried",
     )  # fmt: skip
 
     def state(self) -> dict[str, Any]:

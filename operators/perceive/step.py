@@ -5,6 +5,7 @@ a later activation, in order per stream. Nothing here blocks the dataflow's thre
 """
 
 import base64
+import math
 import pickle
 import threading
 import time
@@ -96,19 +97,23 @@ class Workers(Protocol):
 
 
 class MediaWorkers:
-    """The pools of one process, shared by all its shards and worker threads."""
+    """The pools of one process, shared by all its shards and worker threads.
+
+    `behind_s`: speech that has waited for so long is heard without second looks.
+    """
 
     def __init__(
         self,
         recogniser: Callable[[], SpeechRecogniser],
         *,
         recognition_workers: int = 2,
+        behind_s: float = math.inf,
         decode: DecodeSettings | None = None,
         reader: SlideReaderSettings | None = None,
     ) -> None:
         self._lock = threading.Lock()
         self._recogniser = recogniser
-        self._pool_settings = PoolSettings(workers=recognition_workers)
+        self._pool_settings = PoolSettings(workers=recognition_workers, behind_s=behind_s)
         self._recognition: RecognitionPool | None = None
         self._decoders = DecoderPool(decode or DecodeSettings())
         reader_settings = reader or SlideReaderSettings()

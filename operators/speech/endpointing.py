@@ -45,8 +45,9 @@ class EndpointSettings:
     first_partial_frames: int = 18
     partial_every_frames: int = 32
     partial_part: int = 4
+    shared_pauses: tuple[tuple[int, int], ...] = ((94, 14), (190, 10), (310, 7))
     sentence_pause_frames: int = 3
-    sentence_after_frames: int = 30
+    sentence_after_frames: int = 14
     look_after_frames: int = 110
     look_every_frames: int = 50
 
@@ -56,10 +57,10 @@ class EndpointSettings:
         if self.cut_window_frames >= self.max_frames:
             raise ValueError("cut_window_frames must be below max_frames, or a cut could leave nothing")
 
-    def pause_that_ends(self, frames: int) -> int:
+    def pause_that_ends(self, frames: int, shared: bool) -> int:
         """Silent frames that end a piece of this length."""
         pause = self.hang_over_frames
-        for after, shorter in self.shorter_pauses:
+        for after, shorter in self.shared_pauses if shared else self.shorter_pauses:
             if frames >= after:
                 pause = shorter
         return pause
@@ -255,7 +256,7 @@ class Endpointer:
                 length = self._last_voiced + 1 - self._first_voiced
                 if length >= self.settings.first_partial_frames:
                     self._partial_at = length
-        if self._silence >= self.settings.pause_that_ends(end):
+        if self._silence >= self.settings.pause_that_ends(end, self.shared):
             steps.append(self._close(end))
             self.frames = self.frames[end:][-self.settings.pre_roll_frames :]
         return steps

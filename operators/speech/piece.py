@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from models.speech_recogniser import Before, Recognition
+from models.speech_recogniser import Before, Recognition, Word
 from models.voice_activity import FRAME_SAMPLES
 from operators.speech.spoken import dump_before, dump_words, load_before, load_words
 from operators.speech.stream import FRAME_NS, Frame
@@ -21,6 +21,11 @@ _EDGE_FRAMES = 7
 """How far a word's end may be from where it was heard to be (0.2 s)."""
 
 _LEAST_FRAMES = 5
+
+_SHORTEST_WORD_S = 0.15
+
+_LATER_DB = 0.3
+"""What a place must be quieter for each frame that it is later."""
 
 ALONE_DB = 35.0
 """A mean margin above this means that no other microphone was there to compare with."""
@@ -128,17 +133,19 @@ def echo_margin_db(piece: Piece, other: Piece) -> float | None:
     return piece.margin_db if piece.margin_db <= other.margin_db else None
 
 
-def quietest_before(frames: list[Frame], end_s: float) -> int:
-    """Frame at which the sound is cut behind a word that was heard to end `end_s` after the first sample."""
-    heard = round(end_s * 1e9) // FRAME_NS
-    first = max(_LEAST_FRAMES, heard - _EDGE_FRAMES)
-    near = frames[first : heard + _EDGE_FRAMES]
-    if not near:
-        return max(1, min(heard, len(frames) - 1))
-    # Of a pause its middle: neither the end of the word before nor the start of the next is lost.
-    levels = np.convolve([frame.level_db for frame in near], np.full(3, 1 / 3), mode="same")
-    levels[[0, -1]] += 6.0
-    return first + int(np.argmin(levels)) + 1
+def quietest_after(frames: list[Frame], word: Word) -> int:
+    """Frame at which the sound is cut behind a word of it.
+
+    A word is heard to last until the next one begins. What was said and not heard between the two is better read
+    once more than cut off, so of places that are about as quiet the first one is taken.
+    """
+    first = max(_LEAST_FRAMES, round((word.start_s + _SHORTEST_WORD_S) * 1e9) // FRAME_NS)
+    last = round(word.end_s * 1e9) // FRAME_NS + _EDGE_FRAMES
+    near = frames[first:last]
+    if len(near) < _LEAST_FRAMES:
+        return max(1, min(last, len(frames)) - 1)
+    levels = np.convolve([frame.level_db for frame in near], np.full(3, 1 / 3), mode="valid")
+    return first + 2 + int(np.argmin(levels + _LATER_DB * np.arange(len(levels))))
 
 
 def range_end_ns(frames: list[Frame]) -> int:

@@ -28,7 +28,7 @@ from operators.speech.piece import (
     mean_level_db,
     mean_margin_db,
     mean_voice,
-    quietest_before,
+    quietest_after,
     range_end_ns,
     sound,
 )
@@ -137,7 +137,7 @@ class Pieces:
             return Verdict(track.endpointer.asking if ends_sentence(found.words) else None)
         frames = track.endpointer.frames
         count = settled_words(found.words, len(frames) * FRAME_NS / 1e9)
-        end = quietest_before(frames, found.words[count - 1].end_s) if count else None
+        end = quietest_after(frames, found.words[count - 1]) if count else None
         if end is not None:
             self._keep_sentences(track, piece, frames[:end], found.words[:count])
         return Verdict(end)

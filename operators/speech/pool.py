@@ -3,6 +3,7 @@
 CTranslate2 lets go of the interpreter lock, so threads are enough and all of them share one copy of the weights.
 """
 
+import math
 import threading
 import time
 from collections.abc import Callable, Hashable
@@ -28,6 +29,7 @@ class Recogniser(Protocol):
         word_times: bool = True,
         before: Before | None = None,
         voice: float = 0.0,
+        thorough: bool = True,
     ) -> Recognition:
         """Recognise one piece."""
         ...
@@ -35,10 +37,15 @@ class Recogniser(Protocol):
 
 @dataclass(frozen=True)
 class PoolSettings:
-    """`workers` run side by side. `max_waiting` bounds the queue of decisive requests."""
+    """`workers` run side by side. `max_waiting` bounds the queue of decisive requests.
+
+    A request that has waited for longer than `behind_s` is heard without second looks, and its answer says so. Where
+    sentences end is never decided in a hurry.
+    """
 
     workers: int = 2
     max_waiting: int = 256
+    behind_s: float = math.inf
 
     def __post_init__(self) -> None:
         if self.workers < 1 or self.max_waiting < 1:
@@ -63,7 +70,8 @@ class RecognitionPool:
     Every request gets exactly one answer. Finals and speculative passes go first, in the order of their
     priority. A newer speculative pass of a piece
     replaces one that still waits, since its answer would be superseded. Partial passes run only while another worker
-    stays free, and only the newest of each piece; with one worker there are none.
+    stays free, and only the newest of each piece; with one worker there are none. So when recognition is behind,
+    partial passes are left out first, and then second looks.
     """
 
     def __init__(self, factory: Callable[[], Recogniser], settings: PoolSettings) -> None:
@@ -160,6 +168,7 @@ class RecognitionPool:
                 self._busy += 1
             (meeting, _), request, asked_s = chosen
             begun_s = time.monotonic()
+            thorough = request.holds or begun_s - asked_s <= self.settings.behind_s
             answer: Recognition | Exception
             try:
                 answer = self._recogniser.recognise(
@@ -168,11 +177,13 @@ class RecognitionPool:
                     word_times=request.kind != "partial",
                     before=request.before,
                     voice=request.voice,
+                    thorough=thorough,
                 )
             except Exception as error:  # whatever the weights do to one piece must not end the thread
                 answer = error
             if self._probe is not None:
-                self._probe.recognised(meeting, request.kind, begun_s - asked_s, time.monotonic() - begun_s)
+                kind = request.kind if thorough else "hurried"
+                self._probe.recognised(meeting, kind, begun_s - asked_s, time.monotonic() - begun_s)
             with self._changed:
                 self._busy -= 1
                 self._answers.append((request, answer))

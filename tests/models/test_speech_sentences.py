@@ -3,6 +3,7 @@
 import pytest
 
 from models.speech_hotwords import Word
+from models.speech_reading import says_again
 from models.speech_sentences import AFTER_S, ends_sentence, settled_words
 
 
@@ -47,3 +48,12 @@ def test_settled_words_are_settled_again_when_nothing_else_is_known() -> None:
     for tenths in range(80):
         count = settled_words(heard, tenths / 10)
         assert settled_words(heard[:count], tenths / 10) == count
+
+
+def test_what_is_copied_from_what_was_written_is_noticed() -> None:
+    before = words("This is not what I did not say in the first one.")
+    assert says_again(before, words("I did not say in the first one."))
+    assert says_again(before, words("the first one"))
+    assert not says_again(before, words("not say it"))
+    assert not says_again(before, words("first one"))
+    assert not says_again((), words("We meet on Monday."))

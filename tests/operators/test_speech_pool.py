@@ -2,7 +2,7 @@
 
 import threading
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -20,6 +20,7 @@ class Gate:
     let_go: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(0))
     began: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(0))
     order: list[float] = field(default_factory=list)
+    thorough: list[bool] = field(default_factory=list)
 
     def recognise(
         self,
@@ -29,7 +30,9 @@ class Gate:
         word_times: bool = True,
         before: Before | None = None,
         voice: float = 0.0,
+        thorough: bool = True,
     ) -> Recognition:
+        self.thorough.append(thorough)
         self.order.append(float(samples[0]))
         self.began.release()
         assert self.let_go.acquire(timeout=10)
@@ -88,6 +91,22 @@ def test_decisive_passes_go_before_partials(pool: RecognitionPool, gate: Gate) -
     pool.submit(request(5, "final", "e"))
     wait_for(pool, gate, 5)
     assert gate.order[2:] == [5, 4, 3]
+
+
+def test_what_waited_too_long_is_heard_without_second_looks(gate: Gate) -> None:
+    for behind_s, hurries in ((0.0, True), (60.0, False)):
+        pool = RecognitionPool(lambda: gate, PoolSettings(workers=1, behind_s=behind_s))
+        gate.thorough.clear()
+        for ask in (
+            request(1, "final", "a"),
+            request(2, "speculative", "b"),
+            sure := request(3, "final", "c"),
+        ):
+            pool.submit(ask if ask is not sure else replace(ask, holds=True))
+        wait_for(pool, gate, 3)
+        pool.close()
+        # Where sentences end is never decided in a hurry.
+        assert sorted(gate.thorough) == sorted([not hurries, not hurries, True])
 
 
 def test_a_partial_never_takes_the_last_free_worker(pool: RecognitionPool, gate: Gate) -> None:
