@@ -36,11 +36,11 @@ from contracts.timeline import (
 )
 from models.speech_recogniser import Recognition
 from models.voice_activity import VoiceActivity
-from operators.align.grid import is_step, to_timeline_ns
+from operators.align.grid import clock_in_force, is_step, to_timeline_ns
 from operators.clock import Timed
 from operators.ingest import Arrival, Late, Loss, modality_of
 from operators.media.client import DecodedPictures, DecodedSound, DecodeFailed, FullFrame
-from operators.perceive.people import People
+from operators.perceive.people import People, Seen
 from operators.perceive.pictures import (
     DecodePicture,
     FetchFrame,
@@ -60,6 +60,7 @@ from operators.perceive.records import (
     withdrawn_record,
 )
 from operators.perceive.types import DecodeSound, Emission, PerceiveSettings, Stream, Undecodable
+from operators.perceive.ways import Ways
 from operators.pictures.picture import FeatureBlock
 from operators.pictures.slides import Slide
 from operators.speech.events import (
@@ -68,6 +69,7 @@ from operators.speech.events import (
     PieceText,
     PieceWithdrawn,
     RecognitionRequest,
+    SoundLate,
     SpeechEvent,
 )
 from operators.speech.foreign import NOT_ENGLISH, ForeignSettings
@@ -78,9 +80,13 @@ from operators.speech.recognise import MeetingSpeech, SpeechSettings
 _MARK_EVERY_NS: Final = 100_000_000
 _DRAINED_NS: Final = 100_000_000
 """A stream that has ended is done once its mark is this close to its end (less than a piece is short)."""
-_BIAS_EVERY_NS: Final = 1_000_000_000
-_BIAS_AHEAD_NS: Final = 2_000_000_000
-"""Further ahead, the time of the last look was one of a clock that was wrong."""
+_CLOCKS_KEPT: Final = 31
+_SET_BACK_NS: Final = 8_000_000
+_SET_ON_NS: Final = 300_000_000
+"""A stream of which no packet is missing and whose stamps go on by more than twice what passed: its clock was set.
+
+By less than this it looks like a pause, and jitter of the delivery must not decide between the two.
+"""
 _END_WAIT_S: Final = 0.5
 """How long nothing may have come before a meeting ends whose streams nobody has named."""
 _FOREVER_NS: Final = 2**63 - 1
@@ -103,8 +109,10 @@ class MeetingPerception:
         self._streams: dict[str, Stream] = {}
         self.people = People()
         self._foreign = ForeignSettings().build()
-        self._biased_ns = self._marked_ns = -(2**63)
+        self._marked_ns = -(2**63)
         self._clocks: dict[str, ClockRecord] = {}
+        self._past_clocks: dict[str, list[ClockRecord]] = {}
+        self._ways = Ways()
         self._late = 0
         self._arrived_s = 0.0
         self._settled_end = self._hurried = False
@@ -148,10 +156,18 @@ class MeetingPerception:
         elif isinstance(body, Late):
             self._late += 1
         elif isinstance(body, Packet | TranscriptMessage | OcrMessage | EndOfStream):
-            self._open(timed, body)
             name = f"{body.device_id}/{modality_of(body).name.lower()}"
+            known = self._streams.get(name)
+            complete = known is not None and (known.epoch, known.sequence + 1) == (
+                body.stream_epoch,
+                body.sequence,
+            )
+            self._open(timed, body)
             self.last_activity_s[name] = now_s
-            self._media(name, self._streams[name], body)
+            stream = self._streams[name]
+            if isinstance(body, Packet) and body.modality is Modality.AUDIO:
+                self._came(stream, body, arrival.arrival_ns, complete=complete)
+            self._media(name, stream, body)
             return self._finish(name)
         else:
             self._control(body, arrival)
@@ -165,19 +181,26 @@ class MeetingPerception:
             # What an earlier run wrote under this number is what readers go by.
             decided = self._decided.get(record.identity)
             record = decided if isinstance(decided, ClockRecord) else record
-            self._clocks[record.device] = record
-            self._speech.set_clock_offset(record.device, record.offset_ns)
-            if is_step(record):
-                self._stepped(record)
+            self._new_clock(record)
         self._emit(record)
         return self._drain()
 
-    def _stepped(self, record: ClockRecord) -> None:
-        """How far the device's streams have come is counted on its clock, which has just been set."""
-        for stream in self._streams.values():
-            if stream.device == record.device and stream.raw_ns:
-                stream.before_step = (stream.clock, stream.raw_ns)
-                stream.raw_ns, stream.logged_mark_ns = record.from_raw_ns, None
+    def _new_clock(self, record: ClockRecord) -> None:
+        device, before = record.device, self._clocks.get(record.device)
+        self._clocks[device] = record
+        self._past_clocks[device] = [*self._past_clocks.get(device, [])[-_CLOCKS_KEPT:], record]
+        if is_step(record):
+            # How far the device's streams have come is counted on its clock, which has just been set.
+            for stream in self._streams.values():
+                if stream.device == device and stream.raw_ns:
+                    stream.raw_ns, stream.logged_mark_ns = record.from_raw_ns, None
+        elif before is not None:
+            sound = self._streams.get(f"{device}/audio")
+            if sound is not None and sound.last is not None:
+                raw_ns = sound.last[0]
+                self._ways.placed_anew(
+                    device, to_timeline_ns(record, raw_ns) - to_timeline_ns(before, raw_ns)
+                )
 
     def recognised(self, request: RecognitionRequest, found: Recognition | Exception) -> list[Emission]:
         """The answer to a recognition request."""
@@ -279,7 +302,6 @@ class MeetingPerception:
             case MeetingEnded():
                 self.end = control
         self.people.apply(control)
-        self._speech.set_hotwords(self.people.terms)
 
     # --- media
 
@@ -303,6 +325,18 @@ class MeetingPerception:
             self._gap(name, stream.device, stream.raw_ns, body.timestamp_ns, "lost")
         stream.state = "opened"
         stream.epoch, stream.sequence = body.stream_epoch, body.sequence
+
+    def _came(self, stream: Stream, body: Packet, arrival_ns: int, *, complete: bool) -> None:
+        """What the arrival of a block of sound says of its device's clock; ``complete``: none is missing before it."""
+        last, stream.last = stream.last, (body.timestamp_ns + body.duration_ns, arrival_ns)
+        if last is not None and complete:
+            jump_ns = body.timestamp_ns - last[0]
+            passed_ns = arrival_ns - last[1]
+            if jump_ns < -_SET_BACK_NS or (arrival_ns > 0 and jump_ns > max(_SET_ON_NS, 2 * passed_ns)):
+                stream.clock_set_at.add(body.timestamp_ns)
+        if arrival_ns > 0:
+            end_ns = self._timeline_ns(body.device_id, body.timestamp_ns + body.duration_ns)
+            self._ways.came(body.device_id, end_ns, arrival_ns, body.duration_ns)
 
     def _media(
         self, name: str, stream: Stream, body: Packet | TranscriptMessage | OcrMessage | EndOfStream
@@ -344,7 +378,12 @@ class MeetingPerception:
             if speaker is None and self.started is not None and self.started.implicit:
                 speaker = stream.device
             self._speech.open_stream(stream.device, channel, speaker, rate_hz, stream.epoch, arrangement)
-        self._speech.push(stream.device, stream.epoch, raw_ns, samples)
+        later_ns = self._ways.later_ns(stream.device)
+        offset_ns = raw_ns - self._timeline_ns(stream.device, raw_ns) - later_ns
+        self._speech.set_clock_offset(stream.device, offset_ns, stream.clock)
+        clock_set = raw_ns in stream.clock_set_at
+        stream.clock_set_at.discard(raw_ns)
+        self._speech.push(stream.device, stream.epoch, raw_ns, samples, clock_set=clock_set)
         self._advance()
 
     def _hears_sound(self) -> bool:
@@ -358,6 +397,10 @@ class MeetingPerception:
         return any(stream.modality is modality for stream in self._streams.values())
 
     def _advance(self) -> None:
+        self._speech.wait_for_clocks(self._ways.unsure())
+        self._speech.expect(
+            frozenset(s.device for s in self._streams.values() if s.modality is Modality.AUDIO and not s.over)
+        )
         for event in self._speech.advance():
             self._speech_event(event)
 
@@ -392,7 +435,7 @@ class MeetingPerception:
                 self._speech.result(event.piece_id, event.version, as_recognition(decided, event.start_ns))
                 self._advance()
             elif event.kind != "partial" or self._live:
-                self._out.append(event)
+                self._out.append(replace(event, hotwords=self._terms(event.device, event.start_ns)))
         elif isinstance(event, PieceText) and event.state == "partial":
             self._partial(event)
         elif isinstance(event, PieceText | PieceClosed):
@@ -405,6 +448,20 @@ class MeetingPerception:
                 "dead_microphone",
                 f"Microphone {event.device}{whose} gave no sound while others spoke: it may be off, muted or broken.",
             )
+        elif isinstance(event, SoundLate):
+            self._notice(
+                "late_sound",
+                f"Sound of {event.device} came so late that who spoke was decided without it.",
+            )
+
+    def _terms(self, device: str, raw_ns: int) -> tuple[str, ...]:
+        """What recognition should expect of speech that began at a raw time of a device."""
+        return self.people.terms(self._timeline_ns(device, raw_ns), self._seen_ns)
+
+    def _seen_ns(self, seen: Seen) -> int:
+        """Where something seen lies by what is known of the device's clock now."""
+        clock = clock_in_force(self._past_clocks.get(seen.device, []), seen.clock, seen.raw_ns)
+        return seen.raw_ns if clock is None else to_timeline_ns(clock, seen.raw_ns)
 
     def _partial(self, piece: PieceText) -> None:
         if self._live:
@@ -419,12 +476,18 @@ class MeetingPerception:
 
     def _utterance(self, piece: PieceText | PieceClosed) -> None:
         people = self.people
-        text, _ = correct_names(piece.text, people.names, self._settings.ordinary_words, people.terms)
+        terms = self._terms(piece.device, piece.samples_start_ns)
+        text, _ = correct_names(piece.text, people.names, self._settings.ordinary_words, terms)
         name = f"{piece.device}/audio"
         stream = self._streams[name]
         speaker = self._speaker(piece.device, piece.speaker, piece.start_ns, piece.end_ns)
         mark = self._mark_ns(name, stream)
-        self._emit(heard_record(self.meeting_id, piece, stream, text=text, speaker=speaker, mark_ns=mark))
+        clock = self._speech.clock_of(piece.device, piece.piece_id)
+        self._emit(
+            heard_record(
+                self.meeting_id, piece, stream, clock=clock, text=text, speaker=speaker, mark_ns=mark
+            )
+        )
         if isinstance(piece, PieceClosed):
             claimed = people.claimed_seat(speaker, text)
             if claimed is not None:
@@ -494,7 +557,7 @@ class MeetingPerception:
                 self.meeting_id, stream, raw_ns, lines, known=known, sampling_ms=sampling_ms, mark_ns=mark
             )
         )
-        self.people.saw_slide(self._timeline_ns(stream.device, raw_ns), tuple(line.text for line in lines))
+        self.people.saw_slide(Seen(stream.device, stream.clock, raw_ns), tuple(line.text for line in lines))
 
     def _speaker(self, device: str, mapped: str | None, start_ns: int, end_ns: int) -> str | None:
         return self.people.speaker(
@@ -567,12 +630,6 @@ class MeetingPerception:
             if newest - self._marked_ns >= _MARK_EVERY_NS:
                 self._marked_ns = newest
                 self._log_marks()
-            tick = newest // _BIAS_EVERY_NS * _BIAS_EVERY_NS
-            ahead = self._biased_ns - tick
-            if stream.modality is Modality.AUDIO and (ahead < 0 or ahead > _BIAS_AHEAD_NS):
-                # By the timeline's own seconds and not by whoever came first: the same at every replay.
-                self._biased_ns = tick
-                self._speech.set_hotwords(self.people.expect(tick))
         told = self.started is not None and bool(self.started.streams)
         if self.end is None or self.ended or not (told or self._settled_end or not self._live):
             return self._drain()
@@ -585,6 +642,8 @@ class MeetingPerception:
         """Marks of all streams together, so that they travel in one batch."""
         for name, stream in self._streams.items():
             mark = self._mark_ns(name, stream) if stream.state == "opened" else None
+            if stream.modality is Modality.AUDIO and self._speech.goes_on_through_step(stream.device):
+                continue  # its mark is still one of the clock as it was before
             if mark is None or (stream.logged_mark_ns is not None and mark <= stream.logged_mark_ns):
                 continue
             stream.logged_mark_ns = mark
@@ -700,8 +759,8 @@ class MeetingPerception:
     # --- state
 
     _PLAIN: Final = (
-        "started", "end", "ended", "_streams", "people", "_clocks", "_late", "_biased_ns", "_marked_ns",
-        "_foreign", "_hurried",
+        "started", "end", "ended", "_streams", "people", "_clocks", "_past_clocks", "_ways", "_late",
+        "_marked_ns", "_foreign", "_hurried",
     )  # fmt: skip
 
     def state(self) -> dict[str, Any]:

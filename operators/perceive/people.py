@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Final
 
 from contracts.messages import (
@@ -26,6 +27,15 @@ SHARED: Final = ""
 """Stands for the speaker of a microphone that the channel map gives to several people."""
 
 
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """When something was seen: device, number of the clock record that placed it, raw time."""
+
+    device: str
+    clock: int
+    raw_ns: int
+
+
 class People:
     """Plain data, changed by control messages and slides; part of the meeting's state."""
 
@@ -35,11 +45,9 @@ class People:
         """Speaker by device and channel; ``SHARED`` where several are named for it."""
         self._seats: tuple[tuple[str, Position], ...] = ()
         self._microphones: dict[tuple[str, int], Position] = {}
-        self.terms: tuple[str, ...] = ()
-        """What recognition should expect: names, agenda, key topics, slides that stood for a while."""
         self._topics: tuple[str, ...] = ()
         self._turns: dict[str, tuple[SpeakerTurn, ...]] = {}
-        self._slides: list[tuple[int, tuple[str, ...]]] = []
+        self._slides: list[tuple[Seen, tuple[str, ...]]] = []
 
     def apply(self, control: AnyControl) -> None:
         """Take in a control message; those that say nothing of people are left alone."""
@@ -59,22 +67,23 @@ class People:
             case SpeakerTurns():
                 self._turns[control.device] = tuple(sorted(control.turns, key=lambda t: t.start_ns))
             case _:
-                return
-        self.expect(None)
+                pass
 
-    def saw_slide(self, at_ns: int, lines: tuple[str, ...]) -> None:
-        """A slide that stands from ``at_ns`` (timeline) on."""
-        self._slides = [*self._slides[1 - _SLIDES_KEPT :], (at_ns, lines[:_TERMS_OF_A_SLIDE])]
+    def saw_slide(self, seen: Seen, lines: tuple[str, ...]) -> None:
+        """A slide that stands from then on."""
+        self._slides = [*self._slides[1 - _SLIDES_KEPT :], (seen, lines[:_TERMS_OF_A_SLIDE])]
 
-    def expect(self, now_ns: int | None) -> tuple[str, ...]:
-        """Set and return ``terms`` as of ``now_ns`` (timeline); None: without slides."""
+    def terms(self, at_ns: int, timeline_ns: Callable[[Seen], int]) -> tuple[str, ...]:
+        """What recognition should expect of speech that begins at a time of the timeline.
+
+        Names, agenda, key topics, slides that had stood for a while: the same whenever the sound comes, and whatever
+        was known of the slide's clock when it was shown.
+        """
         words = [*self.names, *self._topics]
-        if now_ns is not None:
-            for start_ns, terms in self._slides:
-                if start_ns + _HOTWORD_AGE_NS <= now_ns:
-                    words += terms
-        self.terms = tuple(dict.fromkeys(words))
-        return self.terms
+        for seen, terms in self._slides:
+            if timeline_ns(seen) + _HOTWORD_AGE_NS <= at_ns:
+                words += terms
+        return tuple(dict.fromkeys(words))
 
     def arrangement(self, device: str, channels: int) -> Arrangement | None:
         """How the seats lie to a device of several microphones; None where places are not known."""

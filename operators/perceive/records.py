@@ -24,15 +24,19 @@ def heard_record(
     piece: PieceText | PieceClosed,
     stream: Stream,
     *,
+    clock: int | None,
     text: str,
     speaker: str | None,
     mark_ns: int | None,
 ) -> UtteranceRecord:
-    """A tentative or closed piece; ``text``: with names corrected; ``mark_ns``: the stream's mark, raw."""
+    """A tentative or closed piece; ``text``: with names corrected; ``mark_ns``: the stream's mark, raw.
+
+    ``clock``: number of the clock record that its times refer to, None for the newest.
+    """
     return UtteranceRecord(
         meeting_id=meeting_id, id=piece.piece_id, version=piece.version,
         state="closed" if isinstance(piece, PieceClosed) else "tentative", stream=stream.name, device=piece.device,
-        clock=stream.clock_at(piece.start_ns), raw_start_ns=piece.start_ns, raw_end_ns=piece.end_ns,
+        clock=stream.clock if clock is None else clock, raw_start_ns=piece.start_ns, raw_end_ns=piece.end_ns,
         mark_ns=piece.start_ns if mark_ns is None else mark_ns, speaker=speaker, text=text,
         heard=piece.text if text != piece.text else None, words=record_words(piece.words, piece.samples_start_ns),
         source="recogniser", confidence=min(1.0, float(np.exp(min(0.0, piece.average_log_probability)))),

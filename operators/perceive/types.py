@@ -58,17 +58,12 @@ class Stream:
     end_raw_ns: int | None = None
     """Where the device said that its stream ends; the stream has ended once it is drained."""
     logged_mark_ns: int | None = None
-    before_step: tuple[int, int] | None = None
-    """Clock and raw time at which the device's clock jumped."""
+    last: tuple[int, int] | None = None
+    """Raw end and arrival of the last packet."""
+    clock_set_at: set[int] = field(default_factory=set)
+    """Stamps of blocks before which the device's clock was set while no sound is missing."""
     undecoded: list[Packet] = field(default_factory=list)
     features: int = 0
-
-    def clock_at(self, raw_ns: int) -> int:
-        """Clock record for something that began at a raw time: a piece may go on through a jump of the clock."""
-        if self.before_step is None:
-            return self.clock
-        clock, stopped_ns = self.before_step
-        return self.clock if abs(raw_ns - self.raw_ns) <= abs(raw_ns - stopped_ns) else clock
 
     @property
     def name(self) -> str:

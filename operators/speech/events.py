@@ -104,4 +104,13 @@ class MicrophoneDead:
     speaker: str | None
 
 
-SpeechEvent = MicrophoneDead | RecognitionRequest | PieceText | PieceClosed | PieceWithdrawn | SpeechResumed
+@dataclass(frozen=True)
+class SoundLate:
+    """A microphone's sound came so much later than that of others that it was not waited for; told once a stream."""
+
+    device: str
+
+
+SpeechEvent = (
+    MicrophoneDead | SoundLate | RecognitionRequest | PieceText | PieceClosed | PieceWithdrawn | SpeechResumed
+)

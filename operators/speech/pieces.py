@@ -94,6 +94,10 @@ class Pieces:
         """Raw starts of a microphone's pieces that are not decided."""
         return [p.samples_start_ns for p in self._pieces.values() if p.stream == key and not p.done]
 
+    def held(self, key: str) -> list[int]:
+        """First samples of a microphone's pieces that are not decided."""
+        return [p.start_index for p in self._pieces.values() if p.stream == key and not p.done]
+
     def unanswered(self, key: str) -> int:
         """How many of a microphone's pieces wait for the answer that decides them."""
         return sum(

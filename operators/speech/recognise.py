@@ -16,13 +16,13 @@ from models.speech_recogniser import Recognition
 from models.voice_activity import VoiceActivity
 from operators.speech.delay import Arrangement
 from operators.speech.endpointing import Asked, Closed, Dropped, EndpointSettings, Proposed, Step
-from operators.speech.events import MicrophoneDead, SpeechEvent
+from operators.speech.events import MicrophoneDead, SoundLate, SpeechEvent
 from operators.speech.pieces import Pieces
-from operators.speech.seats import Level, Seats, SeatSettings
-from operators.speech.stream import FRAME_NS, SoundStream, StreamName
-from operators.speech.track import Track, track_key
+from operators.speech.seats import LEVELS_KEPT, Level, Seats, SeatSettings
+from operators.speech.stream import FRAME_NS, Frame, SoundStream, StreamName
+from operators.speech.track import Placement, Track, track_key
 
-STATE_FORMAT = 3
+STATE_FORMAT = 4
 
 
 @dataclass(frozen=True)
@@ -30,23 +30,23 @@ class SpeechSettings:
     """How speech is cut and whose it is.
 
     `wait_for_others_ns`: a frame waits until the other microphones' sound of the same time is there, but not longer
-    than this much of its own sound. A microphone whose sound is older than `live_within_ns` is not waited for.
+    than this much of its own sound. It is what a lost packet holds its stream up by, and more than packets are late
+    by; who comes later is compared with nobody. Where sound is punctual nobody waits.
     `echo_memory_ns`: how long closed pieces are compared with later ones. `partials`: recognise while somebody still
     speaks; `speculative`: at the first silent frame. Without either a piece is recognised once, when it is closed.
     """
 
     endpoint: EndpointSettings = field(default_factory=EndpointSettings)
     seats: SeatSettings = field(default_factory=SeatSettings)
-    wait_for_others_ns: int = 200_000_000
-    live_within_ns: int = 500_000_000
+    wait_for_others_ns: int = 600_000_000
     echo_memory_ns: int = 20_000_000_000
     partials: bool = True
     speculative: bool = True
 
     def __post_init__(self) -> None:
-        if self.live_within_ns < self.wait_for_others_ns:
+        if not 0 <= self.wait_for_others_ns <= LEVELS_KEPT * FRAME_NS // 2:
             raise ValueError(
-                "live_within_ns below wait_for_others_ns: no microphone would ever be waited for"
+                "wait_for_others_ns: after half of what microphones remember, levels to compare with are forgotten"
             )
 
 
@@ -60,6 +60,10 @@ class MeetingSpeech:
         self._tracks: dict[str, Track] = {}
         self._seats = Seats(settings.seats)
         self._pieces = Pieces(partials=settings.partials, speculative=settings.speculative)
+        self._clocks: dict[str, int] = {}
+        self._unplaced: frozenset[str] = frozenset()
+        self._expected: frozenset[str] = frozenset()
+        self._decided_ns = -(2**63)
 
     # --- what the caller tells
 
@@ -93,8 +97,12 @@ class MeetingSpeech:
         stream = SoundStream(StreamName(device, channel, stream_epoch), speaker, sample_rate_hz, channels)
         self._tracks[key] = Track(stream, self.settings.endpoint, arrangement)
 
-    def push(self, device: str, stream_epoch: int, timestamp_ns: int, samples: npt.NDArray[np.int16]) -> None:
+    def push(
+        self, device: str, stream_epoch: int, timestamp_ns: int, samples: npt.NDArray[np.int16], *, clock_set: bool = False
+    ) -> None:  # fmt: skip
         """Add a block of all channels, int16 shape (n, channels), captured from `timestamp_ns` (raw) on.
+
+        `clock_set`: the device's clock was set just before, and no sound is missing however its stamps jump.
 
         Raises:
             KeyError: no channel of this device and epoch is open.
@@ -106,10 +114,12 @@ class MeetingSpeech:
                 continue
             known = True
             if track.stream.channels > 1:
-                if samples.shape[1] >= track.stream.channels:
-                    track.stream.push(timestamp_ns, samples[:, : track.stream.channels])
-            elif name.channel < samples.shape[1]:
-                track.stream.push(timestamp_ns, np.ascontiguousarray(samples[:, name.channel]))
+                block = samples[:, : track.stream.channels]
+            else:
+                block = np.ascontiguousarray(samples[:, name.channel : name.channel + 1])
+            if block.shape[1] == track.stream.channels:
+                moved_ns = track.push(timestamp_ns, block, self._placement(device), clock_set=clock_set)
+                self._seats.move(track.key, moved_ns)
         if not known:
             raise KeyError(f"no open stream of device {device!r} with epoch {stream_epoch}")
 
@@ -119,14 +129,37 @@ class MeetingSpeech:
             track.stream.end()
 
     def give_up(self, device: str) -> None:
-        """Nothing has come for too long: what is open is closed as it stands. More blocks may come later."""
+        """Nothing has come for too long: what is open is closed as it stands, by `advance`. More may come later."""
         for track in self._of(device):
-            self._hear(track)
-            self._decide_all(track)
+            # In its place on the timeline: a restarted flow is told at the last block, long before it was decided.
+            track.given_up = True
 
-    def set_clock_offset(self, device: str, offset_ns: int) -> None:
-        """Raw time minus timeline time of a device; used only to lay microphones side by side."""
+    def set_clock_offset(self, device: str, offset_ns: int, clock: int = 0) -> None:
+        """Raw time minus timeline time of a device's next block; used only to lay microphones side by side.
+
+        What has been heard since the clock was last set moves with it. `clock`: number of the clock record.
+        """
         self._pieces.offsets_ns[device] = offset_ns
+        self._clocks[device] = clock
+
+    def wait_for_clocks(self, devices: frozenset[str]) -> None:
+        """Decide nothing while it is not known where these devices' sound lies."""
+        self._unplaced = devices
+
+    def expect(self, devices: frozenset[str]) -> None:
+        """Devices whose sound is to come: the first frames of others wait for them as for those that have begun."""
+        self._expected = devices
+
+    def clock_of(self, device: str, piece_id: str) -> int | None:
+        """Number of the clock record that the times of a piece refer to, None for a piece of an earlier stream."""
+        found = (track.clock_of(piece_id) for track in self._of(device))
+        return next((clock for clock in found if clock is not None), None)
+
+    def goes_on_through_step(self, device: str) -> bool:
+        """Whether something that began before the device's clock was last set is not decided."""
+        return any(
+            track.before_step(index) for track in self._of(device) for index in self._pieces.held(track.key)
+        )
 
     def set_hotwords(self, hotwords: tuple[str, ...]) -> None:
         """Names and terms for requests from now on."""
@@ -145,21 +178,21 @@ class MeetingSpeech:
     def advance(self) -> list[SpeechEvent]:
         """Work through the sound that is there and return what follows, in order."""
         for track in self._tracks.values():
+            self._seats.move(track.key, track.place(self._placement(track.stream.name.device)))
             self._hear(track)
-        while self._decide_next():
+        while not self._unplaced and self._decide_next():
             pass
         for track in self._tracks.values():
             if (
-                track.stream.ended
+                (track.given_up or track.stream.ended)
                 and not track.undecided
                 and not track.endpointer.asking
                 and not track.flushed
             ):
                 track.flushed = True
-                self._seats.forget(track.key)
                 self._pieces.follow(track, track.endpointer.flush())
         newest = [
-            self._corrected(track, track.stream.newest_ns)
+            track.timeline_ns(track.stream.newest_ns)
             for track in self._tracks.values()
             if track.stream.newest_ns is not None
         ]
@@ -199,8 +232,8 @@ class MeetingSpeech:
     def _of(self, device: str) -> list[Track]:
         return [track for track in self._tracks.values() if track.stream.name.device == device]
 
-    def _corrected(self, track: Track, raw_ns: int) -> int:
-        return raw_ns - self._pieces.offsets_ns.get(track.stream.name.device, 0)
+    def _placement(self, device: str) -> Placement:
+        return Placement(0, self._pieces.offsets_ns.get(device, 0), self._clocks.get(device, 0))
 
     def _hear(self, track: Track) -> None:
         """Voice activity, level and seat scores of the frames that came."""
@@ -216,8 +249,7 @@ class MeetingSpeech:
         levels = 10.0 * np.log10(np.mean(np.square(edges), axis=1) + 1e-12)
         for frame, probability, level_db in zip(frames, probabilities, levels, strict=True):
             frame.probability, frame.level_db = float(probability), float(level_db)
-            level = Level(self._corrected(track, frame.start_ns), frame.level_db, frame.probability)
-            self._seats.add(track.key, level)
+            self._seats.add(track.key, Level(track.at_ns(frame), frame.level_db, frame.probability))
             track.heard(frame)
             track.undecided.append(frame)
         if track.delays is not None:
@@ -228,19 +260,24 @@ class MeetingSpeech:
                 frame.seat_scores, frame.channels = tuple(float(score) for score in row), None
 
     def _decide_next(self) -> bool:
-        """Decide the earliest frame that can be decided; False if there is none."""
+        """Decide the next frame in the order of the timeline; False if it cannot be decided yet.
+
+        Which microphone learns first what a voice sounds like at the others must not be a matter of delivery.
+        """
         if self._asks():
             return False
-        heads = sorted(
-            (self._corrected(track, track.undecided[0].start_ns), key)
-            for key, track in self._tracks.items()
-            if track.undecided
-        )
-        for start_ns, key in heads:
-            if self._ready(self._tracks[key], start_ns):
-                self._decide(self._tracks[key])
-                return True
-        return False
+        heads = [
+            (track.at_ns(track.undecided[0]), key) for key, track in self._tracks.items() if track.undecided
+        ]
+        if not heads:
+            return False
+        first_ns = min(heads)[0]
+        # Frames of one moment differ by the noise of their stamps: then names decide.
+        at_ns, key = min((h for h in heads if h[0] < first_ns + FRAME_NS // 2), key=lambda head: head[1])
+        if not self._ready(self._tracks[key], at_ns):
+            return False
+        self._decide(self._tracks[key])
+        return True
 
     def _asks(self) -> bool:
         """Whether it is still not known of a microphone where a sentence ends; where it is, its sound goes on."""
@@ -263,28 +300,32 @@ class MeetingSpeech:
     def _follow(self, track: Track, steps: list[Step]) -> None:
         self._pieces.follow(track, [*self._without_leaks(track, steps)])
 
-    def _ready(self, track: Track, start_ns: int) -> bool:
-        if track.stream.ended:
-            return True
-        end_ns = start_ns + FRAME_NS
+    def _ready(self, track: Track, at_ns: int) -> bool:
+        """Whether the other microphones' sound of a frame's time is there, or has been waited for long enough."""
         newest = track.stream.newest_ns
         assert newest is not None
-        if self._corrected(track, newest) >= end_ns + self.settings.wait_for_others_ns:
-            return True
+        # A microphone that is further behind than this is not waited for until it has caught up.
+        behind_ns = track.timeline_ns(newest) - self.settings.wait_for_others_ns
+        over, devices = track.stream.ended or track.given_up, set()
         for other in self._tracks.values():
-            if other is track or other.stream.ended or other.stream.newest_ns is None:
+            heard = other.stream.next_frame_ns
+            if heard is None:
                 continue
-            # Only whole frames have a level.
-            heard_ns = self._corrected(other, other.stream.next_frame_ns or 0)
-            if start_ns - self.settings.live_within_ns < heard_ns < end_ns:
+            devices.add(other.stream.name.device)
+            if other is track or other.stream.ended or (other.given_up and over):
+                continue
+            # Only whole frames have a level, and what begins half a frame later belongs to the next.
+            if behind_ns < other.timeline_ns(heard) < at_ns + FRAME_NS // 2:
                 return False
-        return True
+        return self._expected <= devices or track.stream.heard_ns >= self.settings.wait_for_others_ns
 
     def _decide(self, track: Track) -> None:
         """Say whose voice the next frame is and let the endpointer have it."""
         frame = track.undecided.popleft()
         seats = self.settings.seats
-        level = Level(self._corrected(track, frame.start_ns), frame.level_db, frame.probability)
+        frame.at_ns = track.at_ns(frame)
+        self._tell_late(track, frame)
+        level = Level(frame.at_ns, frame.level_db, frame.probability)
         margin = self._seats.margin_db(track.key, level)
         if track.stream.speaker is None and self._seat_speaks(level.start_ns):
             margin = -40.0
@@ -307,11 +348,7 @@ class MeetingSpeech:
         """The endpointer's steps, those about speech that was another person's left out or made void."""
         for step in steps:
             if isinstance(step, Proposed | Closed | Asked):
-                voiced = [
-                    Level(self._corrected(track, frame.start_ns), frame.level_db, frame.probability)
-                    for frame in step.frames
-                    if frame.voiced
-                ]
+                voiced = [Level(f.at_ns, f.level_db, f.probability) for f in step.frames if f.voiced]
                 if self._seats.is_leak(track.key, voiced):
                     if isinstance(step, Closed):
                         yield Dropped()
@@ -325,13 +362,19 @@ class MeetingSpeech:
                 name = track.stream.name
                 self._pieces.tell(MicrophoneDead(name.device, name.channel, track.stream.speaker or None))
 
+    def _tell_late(self, track: Track, frame: Frame) -> None:
+        """A frame that others of its time were not compared with, as it came too late."""
+        if track.late(frame, self._decided_ns - FRAME_NS):
+            self._pieces.tell(SoundLate(track.stream.name.device))
+        self._decided_ns = max(self._decided_ns, frame.at_ns)
+
     def _seat_speaks(self, start_ns: int) -> bool:
         """Whether somebody with a microphone of their own speaks: a room microphone then has nothing to add."""
         for key, track in self._tracks.items():
             history = self._seats.microphones.get(key)
             if track.stream.speaker is None or history is None:
                 continue
-            found = history.loudest(start_ns - FRAME_NS, start_ns + FRAME_NS)
+            found = history.loudest(start_ns - FRAME_NS, start_ns)
             if found is not None and found.probability >= self.settings.endpoint.voiced_above:
                 return True
         return False
@@ -354,6 +397,10 @@ class MeetingSpeech:
             "offsets_ns": dict(self._pieces.offsets_ns),
             "hotwords": list(self._pieces.hotwords),
             "pieces": self._pieces.dump(),
+            "clocks": dict(self._clocks),
+            "unplaced": sorted(self._unplaced),
+            "expected": sorted(self._expected),
+            "decided_ns": self._decided_ns,
         }
 
     @classmethod
@@ -375,4 +422,7 @@ class MeetingSpeech:
             track = Track.load(settings.endpoint, part)
             meeting._tracks[track.key] = track
         meeting._pieces.load(raw["pieces"])
+        meeting._clocks = dict(raw["clocks"])
+        meeting._unplaced, meeting._expected = frozenset(raw["unplaced"]), frozenset(raw["expected"])
+        meeting._decided_ns = raw["decided_ns"]
         return meeting

@@ -16,6 +16,9 @@ import numpy.typing as npt
 
 from operators.speech.stream import FRAME_NS
 
+LEVELS_KEPT = 160
+"""Frames (5 s) of each microphone that others are compared with."""
+
 _LOWEST_DB, _BINS = -45, 91
 """Histogram of level differences: 1 dB a bin, -45 to +45 dB."""
 
@@ -49,11 +52,16 @@ class SeatSettings:
 
 @dataclass(slots=True)
 class Level:
-    """Level of one frame at corrected time."""
+    """Level of one frame at corrected time.
+
+    `floor_db` is what the microphone heard of the quiet room by then, filled when it is added: a frame is compared
+    with floors of its own time, however much later sound has already come.
+    """
 
     start_ns: int
     level_db: float
     probability: float
+    floor_db: float = -70.0
 
 
 _NOTHING_DB = -115.0
@@ -70,7 +78,7 @@ class Microphone:
     """
 
     def __init__(self) -> None:
-        self.levels: deque[Level] = deque(maxlen=160)
+        self.levels: deque[Level] = deque(maxlen=LEVELS_KEPT)
         self._heard: Level | None = None
         self.floor_db = -70.0
         self._minimum_db = 0.0
@@ -81,10 +89,14 @@ class Microphone:
         """Add the next frame."""
         heard = self._heard
         if level.level_db < _NOTHING_DB and heard is not None and level.start_ns - heard.start_ns <= _HELD_NS:
-            self.levels.append(Level(level.start_ns, heard.level_db, heard.probability))
+            self.levels.append(Level(level.start_ns, heard.level_db, heard.probability, self.floor_db))
             return
         self._heard = level
+        self._learn_floor(level)
+        level.floor_db = self.floor_db
         self.levels.append(level)
+
+    def _learn_floor(self, level: Level) -> None:
         self._minimum_db = min(self._minimum_db, level.level_db)
         self._minimum_frames += 1
         if not self._settled:
@@ -98,29 +110,44 @@ class Microphone:
             self.floor_db += 0.15 * (max(-100.0, self._minimum_db) - self.floor_db)
             self._minimum_db, self._minimum_frames = 0.0, 0
 
-    def loudest(self, from_ns: int, to_ns: int) -> Level | None:
-        """The loudest frame that overlaps the span, the one before a gap there, or None without any."""
+    def loudest(self, first_ns: int, last_ns: int) -> Level | None:
+        """The loudest of the frames that begin between the two times, with the floor of the newest of them.
+
+        To half a frame: the stamps of two microphones differ by what their noise is, and that decides nothing. Where
+        packets were lost, the frame before; None where there is none.
+        """
+        newest: Level | None = None
         found: Level | None = None
         for level in reversed(self.levels):
-            if level.start_ns >= to_ns:
+            if level.start_ns >= last_ns + FRAME_NS // 2:
                 continue
-            if level.start_ns + FRAME_NS <= from_ns:
-                return level if found is None and from_ns - level.start_ns <= _HELD_NS else found
+            newest = newest or level
+            if level.start_ns < first_ns - FRAME_NS // 2:
+                if found is None and first_ns - level.start_ns <= _HELD_NS:
+                    found = level
+                break
             if found is None or level.level_db > found.level_db:
                 found = level
-        return found
+        if found is None or newest is None:
+            return None
+        return Level(found.start_ns, found.level_db, found.probability, newest.floor_db)
+
+    def move(self, by_ns: int) -> None:
+        """What was heard lies this much later than was thought."""
+        for level in self.levels:
+            level.start_ns += by_ns
+        if self._heard is not None and all(level is not self._heard for level in self.levels):
+            self._heard.start_ns += by_ns
 
     def dump(self) -> list[Any]:
         """Plain values."""
         return [
-            [[level.start_ns, level.level_db, level.probability] for level in self.levels],
+            [_plain(level) for level in self.levels],
             self.floor_db,
             self._minimum_db,
             self._minimum_frames,
             self._settled,
-            None
-            if self._heard is None
-            else [self._heard.start_ns, self._heard.level_db, self._heard.probability],
+            None if self._heard is None else _plain(self._heard),
         ]
 
     @classmethod
@@ -132,6 +159,10 @@ class Microphone:
         microphone._minimum_frames, microphone._settled = raw[3:5]
         microphone._heard = None if raw[5] is None else Level(*raw[5])
         return microphone
+
+
+def _plain(level: Level) -> list[Any]:
+    return [level.start_ns, level.level_db, level.probability, level.floor_db]
 
 
 class PairBalance:
@@ -231,30 +262,32 @@ class Seats:
         """The microphone is gone; what was learned about its pairs stays for its return."""
         self.microphones.pop(microphone, None)
 
+    def move(self, microphone: str, by_ns: int) -> None:
+        """What a microphone has heard lies this much later than was thought."""
+        if microphone in self.microphones:
+            self.microphones[microphone].move(by_ns)
+
     def margin_db(self, microphone: str, level: Level) -> float | None:
         """How far this frame is above what the other microphones explain as leakage, in dB.
 
         40 if only this microphone hears anything or there is no other, None if none does. Also learns from the
         frame.
         """
-        own = self.microphones[microphone]
         # The same look-back on both sides: between syllables every microphone hears the room only, and the
         # comparison would be one of echoes.
-        own_db, heard = self._side_by_side(microphone, level, self.settings.reverberation_ns)
-        margin = self._above_others(microphone, own_db, heard)
-        if margin is None and (
-            len(self.microphones) == 1 or own_db > own.floor_db + self.settings.faint_above_floor_db
-        ):
+        own, heard = self._side_by_side(microphone, level, self.settings.reverberation_ns)
+        margin = self._above_others(microphone, own, heard)
+        if margin is None and (not heard or own.level_db > own.floor_db + self.settings.faint_above_floor_db):
             # Nothing but this microphone hears anything now: somebody speaks softly into it, or the room still
             # sounds of what was said a moment ago.
             tail = self._above_others(
                 microphone, *self._side_by_side(microphone, level, self.settings.tail_ns)
             )
             margin = 40.0 if tail is None else tail
-        audible = own_db > own.floor_db + self.settings.audible_above_floor_db
+        audible = own.level_db > own.floor_db + self.settings.audible_above_floor_db
         sure = level.probability >= self.settings.learn_probability
-        if audible and sure and all(own_db >= found.level_db for _, found in heard):
-            self._learn(microphone, own_db, heard)
+        if audible and sure and all(own.level_db >= found.level_db for _, found in heard):
+            self._learn(microphone, own, heard)
         return margin
 
     def is_leak(self, microphone: str, voiced: list[Level]) -> bool:
@@ -264,61 +297,71 @@ class Seats:
         """
         if not voiced or len(voiced) > self.settings.short_frames:
             return False
-        own_db = max(level.level_db for level in voiced)
+        span = voiced[0].start_ns, voiced[-1].start_ns
+        own = self._own(microphone, voiced[-1], span)
+        own.level_db = max(level.level_db for level in voiced)
         for other, history in self.microphones.items():
             if other == microphone:
                 continue
-            loudest = history.loudest(voiced[0].start_ns, voiced[-1].start_ns + FRAME_NS)
-            if loudest is None or loudest.level_db <= history.floor_db + self.settings.audible_above_floor_db:
+            loudest = history.loudest(*span)
+            if loudest is None or loudest.level_db <= loudest.floor_db + self.settings.audible_above_floor_db:
                 continue
-            if own_db - loudest.level_db - self._leak_db(other, microphone) < self.settings.keep_above_db:
+            leak_db = self._leak_db(other, loudest, microphone, own)
+            if own.level_db - loudest.level_db - leak_db < self.settings.keep_above_db:
                 return True
         return False
 
+    def _own(self, microphone: str, level: Level, span: tuple[int, int]) -> Level:
+        """The loudest of a microphone's own frames, and its floor at that time."""
+        recent = self.microphones[microphone].loudest(*span)
+        if recent is None:
+            return Level(
+                level.start_ns, level.level_db, level.probability, self.microphones[microphone].floor_db
+            )
+        recent.level_db = max(level.level_db, recent.level_db)
+        return recent
+
     def _side_by_side(
         self, microphone: str, level: Level, back_ns: int
-    ) -> tuple[float, list[tuple[str, Level]]]:
+    ) -> tuple[Level, list[tuple[str, Level]]]:
         """The loudest that this microphone and each other one heard from `back_ns` before the frame to its end."""
-        span = level.start_ns - back_ns, level.start_ns + FRAME_NS
-        recent = self.microphones[microphone].loudest(*span)
-        own_db = level.level_db if recent is None else max(level.level_db, recent.level_db)
+        span = level.start_ns - back_ns, level.start_ns
         heard = [
             (other, found)
             for other, history in self.microphones.items()
             if other != microphone and (found := history.loudest(*span)) is not None
         ]
-        return own_db, heard
+        return self._own(microphone, level, span), heard
 
-    def _above_others(self, microphone: str, own_db: float, heard: list[tuple[str, Level]]) -> float | None:
+    def _above_others(self, microphone: str, own: Level, heard: list[tuple[str, Level]]) -> float | None:
         """How far a level is above the leakage of each microphone that hears a voice; None where none does."""
         margins = [
-            own_db - found.level_db - self._leak_db(other, microphone)
+            own.level_db - found.level_db - self._leak_db(other, found, microphone, own)
             for other, found in heard
-            if found.level_db > self.microphones[other].floor_db + self.settings.audible_above_floor_db
+            if found.level_db > found.floor_db + self.settings.audible_above_floor_db
         ]
         return min(margins, default=None)
 
-    def _learn(self, microphone: str, level_db: float, heard: list[tuple[str, Level]]) -> None:
+    def _learn(self, microphone: str, own: Level, heard: list[tuple[str, Level]]) -> None:
         """Take in a frame in which this microphone is the loudest; in others a third person may be speaking."""
         for other, found in heard:
-            first, second = sorted((microphone, other))
-            difference = found.level_db - level_db
-            self._pair(first, second).learn(difference if first == microphone else -difference)
+            difference = found.level_db - own.level_db
+            pair = self._pair(microphone, own, other, found)
+            pair.learn(difference if microphone < other else -difference)
 
-    def _pair(self, first: str, second: str) -> PairBalance:
+    def _pair(self, one: str, at_one: Level, other: str, at_other: Level) -> PairBalance:
+        first, second = sorted((one, other))
         pair = self._pairs.get((first, second))
         if pair is None:
             pair = self._pairs[(first, second)] = PairBalance(self.settings)
-        one, other = self.microphones.get(first), self.microphones.get(second)
-        if one is not None and other is not None:
-            pair.assume(other.floor_db - one.floor_db)
+        noise_db = at_other.floor_db - at_one.floor_db
+        pair.assume(noise_db if first == one else -noise_db)
         return pair
 
-    def _leak_db(self, speaking: str, hearing: str) -> float:
+    def _leak_db(self, speaking: str, at_speaking: Level, hearing: str, at_hearing: Level) -> float:
         """Level at `hearing` minus level at `speaking` while only the latter speaks."""
-        first, second = sorted((speaking, hearing))
-        pair = self._pair(first, second)
-        return pair.first_speaks_db if first == speaking else -pair.second_speaks_db
+        pair = self._pair(speaking, at_speaking, hearing, at_hearing)
+        return pair.first_speaks_db if speaking < hearing else -pair.second_speaks_db
 
     def dump(self) -> dict[str, Any]:
         """State as plain values."""
@@ -332,4 +375,5 @@ class Seats:
         self.microphones = {name: Microphone.load(part) for name, part in raw["microphones"].items()}
         self._pairs = {}
         for first, second, part in raw["pairs"]:
-            self._pair(first, second).load(part)
+            pair = self._pairs[(first, second)] = PairBalance(self.settings)
+            pair.load(part)

@@ -28,8 +28,9 @@ class Frame:
     """32 ms of one microphone. `index` numbers its first sample (16 kHz) since the stream's first.
 
     `probability` and `level_db` are filled when voice activity has run, `margin_db` and the flags when it is
-    decided whose voice it is. `channels`, shape (512, channels), is the sound of the microphones of a table device
-    that are heard as one, until it is compared (`seat_scores`).
+    decided whose voice it is, and `at_ns`, where the frame lies on the timeline by what was known then. `channels`,
+    shape (512, channels), is the sound of the microphones of a table device that are heard as one, until it is
+    compared (`seat_scores`).
     """
 
     index: int
@@ -41,6 +42,7 @@ class Frame:
     voiced: bool = False
     foreign: bool = False
     after_gap: bool = False
+    at_ns: int = 0
     channels: Pcm | None = None
     seat_scores: tuple[float, ...] = ()
 
@@ -61,6 +63,7 @@ class Frame:
             self.voiced,
             self.foreign,
             self.after_gap,
+            self.at_ns,
             None if self.channels is None else self.channels.tobytes(),
             list(self.seat_scores),
         ]
@@ -88,6 +91,11 @@ class StreamName:
         """Identity of the piece that starts with this sample."""
         channel = f"#{self.channel}" if self.channel else ""
         return f"{self.device}{channel}/{self.stream_epoch}/{sample_index}"
+
+
+def index_of(piece_id: str) -> int:
+    """Number of the first sample of a piece."""
+    return int(piece_id.rpartition("/")[2])
 
 
 class SoundStream:
@@ -123,24 +131,41 @@ class SoundStream:
         return self._expected_ns
 
     @property
+    def next_index(self) -> int:
+        """Number of the first sample of the frame being filled."""
+        return self._next_index
+
+    @property
+    def heard_ns(self) -> int:
+        """How much sound has come since the stream began, what is missing of it included."""
+        return self._next_index * 1_000_000_000 // TARGET_HZ
+
+    @property
     def next_frame_ns(self) -> int | None:
         """Raw start of the frame being filled."""
         return None if self._expected_ns is None else self._time_of(self._next_index)
 
-    def push(self, timestamp_ns: int, samples: Pcm) -> None:
-        """Add a block, shape (n,) or (n, channels), whose first sample was captured at `timestamp_ns` (raw)."""
+    def push(self, timestamp_ns: int, samples: Pcm, *, clock_set: bool = False) -> bool:
+        """Add a block, shape (n,) or (n, channels), whose first sample was captured at `timestamp_ns` (raw).
+
+        `clock_set`: nothing is missing before it though stamps may jump. True where they did: frames from
+        the `next_index` of before on have the time of the clock as it was set.
+        """
         if len(samples) == 0:
-            return
+            return False
         samples = samples.reshape(len(samples), self.channels)
         duration_ns = len(samples) * 1_000_000_000 // self.sample_rate_hz
+        stepped = False
         if self._expected_ns is not None:
             jump_ns = timestamp_ns - self._expected_ns
-            if MAX_FILLED_NS >= jump_ns > max(duration_ns * 6 // 10, 8_000_000):
+            if clock_set:
+                stepped = jump_ns != 0
+            elif MAX_FILLED_NS >= jump_ns > max(duration_ns * 6 // 10, 8_000_000):
                 self._fill(jump_ns)
             elif abs(jump_ns) > max(duration_ns * 6 // 10, 8_000_000):
                 self._break(jump_ns)
         first = self._base_index + self._inputs * TARGET_HZ // self.sample_rate_hz
-        if self._expected_ns is None or self._gap_before_next:
+        if self._expected_ns is None or self._gap_before_next or stepped:
             self._anchor_index, self._anchor_ns = first, timestamp_ns
         else:
             # Sound cards drift against the clock that stamps them and stamps jitter: follow, but smoothly.
@@ -148,6 +173,7 @@ class SoundStream:
         self._expected_ns = timestamp_ns + duration_ns
         self._inputs += len(samples)
         self._append(self._converted(samples))
+        return stepped
 
     def _converted(self, samples: Pcm) -> Pcm:
         """At 16 kHz, shape (m, channels)."""

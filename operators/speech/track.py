@@ -2,13 +2,17 @@
 
 from collections import deque
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
+
+import numpy as np
+import numpy.typing as npt
 
 from models.voice_activity import FRAME_SAMPLES
 from operators.speech.delay import Arrangement, DelayScores, clear_seat
 from operators.speech.endpointing import Endpointer, EndpointSettings, Step
 from operators.speech.spoken import MOST_PAUSE_FRAMES
-from operators.speech.stream import Frame, SoundStream
+from operators.speech.stream import Frame, SoundStream, index_of
 from operators.speech.telephone import Line
 
 _TURN_FRAMES = 10
@@ -20,8 +24,26 @@ _DEAD_FRAMES = 313
 
 _DEAD_RUN = 32
 
+_LATE_FRAMES = 32
+"""Frames (1 s) for which others did not wait, after which a microphone is told to be late."""
+
 _STILL = 2
 """Steps of 16 bits within which a frame counts as no sound: a live microphone has noise, dither has one step."""
+
+
+_STEPS_KEPT = 8
+
+_STEP_NS = 8_000_000
+"""What frames that follow each other are apart by where the clock was set; less moves a piece by nothing."""
+
+
+@dataclass(slots=True)
+class Placement:
+    """Where frames from `index` on lie: raw minus timeline, and the number of the clock record that says so."""
+
+    index: int
+    offset_ns: int
+    clock: int
 
 
 def track_key(device: str, channel: int) -> str:
@@ -49,8 +71,11 @@ class Track:
         self.piece_id: str | None = None
         self._recent: deque[Frame] = deque(maxlen=MOST_PAUSE_FRAMES + settings.pre_roll_frames + 1)
         self.flushed = False
+        self.given_up = False
+        self._placed = [Placement(0, 0, 0)]
         self._still_run = 0
         self._missed = 0
+        self._late = 0
 
     def heard(self, frame: Frame) -> None:
         """Note whether a frame holds any sound at all."""
@@ -59,12 +84,57 @@ class Track:
         if not still and self._missed < _DEAD_FRAMES:
             self._missed = 0
 
+    def late(self, frame: Frame, decided_ns: int) -> bool:
+        """Whether this is the frame with which it is certain that the sound comes later than others wait for it."""
+        if self._late >= _LATE_FRAMES or frame.at_ns >= decided_ns:
+            return False
+        self._late += 1
+        return self._late == _LATE_FRAMES
+
     def others_speak(self) -> bool:
         """Somebody else speaks for another frame; True when this microphone is now held to be dead."""
         if self._still_run < _DEAD_RUN or self._missed >= _DEAD_FRAMES:
             return False
         self._missed += 1
         return self._missed == _DEAD_FRAMES
+
+    def push(
+        self, timestamp_ns: int, samples: npt.NDArray[np.int16], placed: Placement, *, clock_set: bool
+    ) -> int:
+        """Add a block to the stream; by how much what is not decided lies later than was thought (timeline, ns)."""
+        self.given_up = self.flushed = False
+        index = self.stream.next_index
+        if self.stream.push(timestamp_ns, samples, clock_set=clock_set):
+            self._placed = [*self._placed[-_STEPS_KEPT:], Placement(index, placed.offset_ns, placed.clock)]
+            return 0
+        return self.place(placed)
+
+    def place(self, placed: Placement) -> int:
+        """Take up what is now known of the clock since it was last set; by how much frames moved on the timeline."""
+        last = self._placed[-1]
+        by_ns = last.offset_ns - placed.offset_ns
+        last.offset_ns, last.clock = placed.offset_ns, placed.clock
+        return by_ns
+
+    def timeline_ns(self, raw_ns: int) -> int:
+        """Where a time of the clock as it is now lies."""
+        return raw_ns - self._placed[-1].offset_ns
+
+    def at_ns(self, frame: Frame) -> int:
+        """Where a frame that has not been fed lies on the timeline."""
+        return frame.start_ns - self._placement(frame.index).offset_ns
+
+    def clock_of(self, piece_id: str) -> int | None:
+        """Number of the clock record that the times of a piece refer to, None where it is another stream's."""
+        index = index_of(piece_id)
+        return self._placement(index).clock if self.stream.name.piece_id(index) == piece_id else None
+
+    def before_step(self, index: int) -> bool:
+        """Whether a sample came before the clock was last set."""
+        return index < self._placed[-1].index
+
+    def _placement(self, index: int) -> Placement:
+        return next((p for p in reversed(self._placed) if p.index <= index), self._placed[0])
 
     @property
     def key(self) -> str:
@@ -73,14 +143,43 @@ class Track:
 
     def feed(self, frame: Frame) -> list[Step]:
         """Let the endpointer have a decided frame."""
+        start_ns = frame.start_ns
+        self._on_one_clock(frame)
         self._recent.append(frame)
         self.endpointer.shared = not self.stream.speaker
         steps = self.endpointer.feed(frame)
+        if frame.start_ns != start_ns and not self.endpointer.open:
+            self._go_over(self.endpointer.frames, start_ns - frame.start_ns)
         if self.delays is not None and self.endpointer.open and frame.voiced and not self.endpointer.asking:
             place = self._turn()
             if place is not None:
                 steps = [*steps, *self.endpointer.cut(place)]
         return steps
+
+    def _on_one_clock(self, frame: Frame) -> None:
+        """A piece goes on through a step of the clock, in times of the clock as it was where the piece began."""
+        held = self.endpointer.frames
+        if (
+            len(self._placed) == 1
+            or not held
+            or frame.after_gap
+            or frame.index != held[-1].index + FRAME_SAMPLES
+        ):
+            return
+        apart_ns = frame.start_ns - held[-1].end_ns
+        if abs(apart_ns) <= _STEP_NS:
+            return
+        if self.endpointer.open:
+            frame.start_ns -= apart_ns
+            return
+        self._go_over(held, apart_ns)
+
+    def _go_over(self, held: list[Frame], by_ns: int) -> None:
+        """What the next piece may begin with has the times of the clock as it was set."""
+        for frame in held:
+            frame.start_ns += by_ns
+        if held:
+            self._placed[-1].index = min(self._placed[-1].index, held[0].index)
 
     def just_before(self, first: Frame, count: int) -> list[Frame] | None:
         """The `count` frames before one that came a moment ago, None where some are missing."""
@@ -124,8 +223,10 @@ class Track:
             "own": self.own,
             "piece": self.piece_id,
             "flushed": self.flushed,
+            "given_up": self.given_up,
+            "placed": [[p.index, p.offset_ns, p.clock] for p in self._placed],
             "recent": [frame.dump() for frame in self._recent],
-            "still": [self._still_run, self._missed],
+            "still": [self._still_run, self._missed, self._late],
             "line": self.line.dump(),
             "delays": None if self.delays is None else _dump_delays(self.delays),
         }
@@ -144,8 +245,9 @@ class Track:
         track._recent.extend(Frame.load(frame) for frame in raw["recent"])
         track.undecided.extend(Frame.load(frame) for frame in raw["undecided"])
         track.margin_db, track.own = raw["margin_db"], raw["own"]
-        track.piece_id, track.flushed = raw["piece"], raw["flushed"]
-        track._still_run, track._missed = raw["still"]
+        track.piece_id, track.flushed, track.given_up = raw["piece"], raw["flushed"], raw["given_up"]
+        track._placed = [Placement(*part) for part in raw["placed"]]
+        track._still_run, track._missed, track._late = raw["still"]
         track.line.load(raw["line"])
         return track
 

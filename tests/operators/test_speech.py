@@ -485,5 +485,5 @@ def test_a_piece_without_text_goes_silently_or_is_withdrawn(
 
 
 def test_settings_refuse_what_cannot_work() -> None:
-    with pytest.raises(ValueError, match="waited for"):
-        SpeechSettings(wait_for_others_ns=2_000_000_000)
+    with pytest.raises(ValueError, match="forgotten"):
+        SpeechSettings(wait_for_others_ns=5_000_000_000)
