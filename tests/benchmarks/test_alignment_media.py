@@ -87,6 +87,8 @@ def test_clocks_are_held_against_the_truth_at_the_transducer() -> None:
         (-4.0, 5.0), (0.0, 1.0), (3.0, 2.0),
     ]  # fmt: skip
     assert (found.faulty, found.named) == ({"mic-2"}, {"mic-3"}) and "mic-3" in found.healthy
+    assert len(found.outside) == 1 and "mic-2: 9 of 9 s, worst 3.0 ms of 2.0" in found.outside[0]
+    assert "faults: offset" in found.outside[0]
     out = figures([found])
     assert out["bound_coverage"] == pytest.approx(1 - 1 / len(room.kinds), abs=0.001)
     assert out["blind"]["sound_sound"]["max_ms"] == 7.0
