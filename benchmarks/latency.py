@@ -11,7 +11,8 @@ conversations, one after the other, and pools their utterances; ``--rival-python
 WhisperLiveKit on those of them that are one sound file with known words.
 
 ``kept_up`` counts the meetings of which nearly all text (19 of 20 utterances) stood on the log within two seconds;
-``shed`` the stretches that the log says were left out because recognition or decoding did not keep up. A meeting
+``shed`` the stretches that the log says were left out because recognition or decoding did not keep up, ``hurried``
+the meetings in which second looks were left out for that reason (partial texts are left out before that). A meeting
 that is not final a while after its end stands in ``unfinished`` with how far it came, and what of it was not seen
 by then counts as lost.
 """
@@ -62,7 +63,7 @@ def measure(
     )
     samples, lateness_ms, played_s = LatencySamples(), 0.0, 0.0
     unfinished: dict[str, str] = {}
-    kept_up = shed = 0
+    kept_up = shed = hurried = 0
     flows = {name: flow.pid for name, flow in installation.flows.items()}
     options = ["--transcript-only"] if transcript_only else []
     ids = meeting_ids("words" if transcript_only else "sound", meetings * repeat, installation.names.shards)
@@ -82,6 +83,7 @@ def measure(
             unfinished |= outcome.unfinished
             played_s += room.duration_s
             shed += recorder.told_shed()
+            hurried += recorder.told_hurried()
             for name in names:
                 of_meeting = recorder.meter(name).samples(room.truth)
                 kept_up += (
@@ -106,6 +108,7 @@ def measure(
         "played_s": round(played_s, 1),
         "kept_up": kept_up,
         "shed": shed,
+        "hurried": hurried,
         "unfinished": unfinished,
     }
 

@@ -70,6 +70,10 @@ class Recorder:
         """How many stretches the log says were left out because the flow did not keep up."""
         return sum(m.topic is TIMELINE and b'"what":"shed"' in m.value for m in self.messages)
 
+    def told_hurried(self) -> int:
+        """How many meetings say that doubtful words were not listened to a second time, as recognition was behind."""
+        return sum(m.topic is TIMELINE and b'"code":"hurried"' in m.value for m in self.messages)
+
     def meter(self, meeting: str) -> LatencyMeter:
         """What was seen of one meeting."""
         meter = LatencyMeter(meeting)
