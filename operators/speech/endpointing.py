@@ -48,8 +48,8 @@ class EndpointSettings:
     shared_pauses: tuple[tuple[int, int], ...] = ((94, 14), (190, 10), (310, 7))
     sentence_pause_frames: int = 3
     sentence_after_frames: int = 14
-    look_after_frames: int = 110
-    look_every_frames: int = 50
+    look_after_frames: int = 62
+    look_every_frames: int = 31
 
     def __post_init__(self) -> None:
         if not 1 <= self.tail_frames < self.hang_over_frames:
