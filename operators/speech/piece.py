@@ -38,7 +38,8 @@ class Piece:
     `version` is that of the newest request, `settled` that of the newest proposal. `heard` is the answer to that
     proposal, whatever becomes of the piece: the next one is told of it. `waits_for` is an earlier piece whose answer
     this one is to be told of (`before`) and that has not come; `pause` is the sound between the two. `look`: the
-    newest proposal is none, the piece is only looked through for the end of a sentence.
+    newest proposal is none, the piece is only looked through for the end of a sentence. `shared`: several people
+    speak into its microphone.
     """
 
     piece_id: str
@@ -67,6 +68,7 @@ class Piece:
     before: Before | None = None
     gaps: list[tuple[int, int]] = field(default_factory=list)
     look: bool = False
+    shared: bool = False
 
     def dump(self) -> dict[str, Any]:
         """Plain values."""

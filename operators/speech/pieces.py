@@ -186,6 +186,7 @@ class Pieces:
             samples_start_ns=frames[0].start_ns,
             start_ns=frames[-1].start_ns,
             end_ns=frames[-1].end_ns,
+            shared=track.endpointer.shared,
         )
         track.piece_id = piece.piece_id
         self._pieces[piece.piece_id] = piece
@@ -299,7 +300,8 @@ class Pieces:
                 hotwords=hotwords,
                 before=None if kind == "partial" else piece.before,
                 voice=piece.voice,
-                holds=holds,
+                # Where nothing is heard before a piece ends, the next one may have to wait for it.
+                holds=holds or (piece.shared and not self._speculative),
             )
         )
 

@@ -66,6 +66,8 @@ class Player:
     closed: list[PieceClosed] = field(default_factory=list)
     tentative: set[str] = field(default_factory=set)
     asked: int = 0
+    held: int = 0
+    waiting: int = 0
     _due: list[tuple[int, RecognitionRequest]] = field(default_factory=list)
 
     def play(self, track: Pcm, restart_every: int = 0, activity: VoiceActivity | None = None) -> "Player":
@@ -92,9 +94,11 @@ class Player:
     def _collect(self, now: int) -> bool:
         """Take events and give the answers that are due; False if nothing happened."""
         events = self.meeting.advance()
+        self.waiting = max([self.waiting, *(len(track.undecided) for track in self.meeting._tracks.values())])
         for event in events:
             if isinstance(event, RecognitionRequest):
                 self.asked += event.kind != "partial"
+                self.held += event.holds
                 self._due.append((now + self.late[self.asked % len(self.late)], event))
             elif isinstance(event, PieceClosed):
                 self.closed.append(event)
@@ -166,6 +170,9 @@ def test_a_file_gives_the_same_pieces_as_the_same_sound_live(
     ranges = [row[:1] + row[2:] for row in straight.described()]
     file = player(activity, live=False).play(track)
     assert [row[:1] + row[2:] for row in file.described()] == ranges
+    # Who reads the file has to stop for each answer, or most of it would be in memory before the first sentence ends.
+    assert file.held == file.asked
+    assert file.waiting < 10
 
 
 def test_text_that_is_looked_through_is_not_put_on_the_log_before_it_is_settled(straight: Player) -> None:
