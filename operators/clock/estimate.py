@@ -52,7 +52,7 @@ _BROKER_NS: Final = 20_000_000
 _MOST_JUMP_NS: Final = 10**15
 """No clock is off by days in mid-meeting; counters and stamps that say so are not followed."""
 _COUNTED_MS: Final = 2.0
-_COUNTED_PICTURES_MS: Final = 250.0
+_COUNTED_PICTURES_MS: Final = 350.0
 _COUNTED_THAWED_MS: Final = 20.0
 _GUESSED_NS: Final = 5_000_000_000
 _STEP_NS: Final = 8_000_000
@@ -312,8 +312,13 @@ class MeetingEstimator:
             lasts_ns = course.last_end_ns if course.sound else course.pace.period_ns
             stop = Freeze(course.stood_x, None, extra_ms, course.counted_x, lasts_ns / 1e6)
             tracked.freezes = [*tracked.freezes[-3:], stop]
-        elif open_one is not None and not course.doubtful:
-            open_one.end_x = course.last_x
+        elif open_one is not None:
+            if not course.counts:
+                # Pictures were counted at the wrong rate until arrival showed it.
+                left_ms = [abs(ns) / 1e6 for ns in course.away]
+                open_one.extra_ms = max([open_one.extra_ms, *left_ms])
+            if not course.doubtful:
+                open_one.end_x = course.last_x
 
     def _jumped(self, tracked: Tracked, jump: Jump) -> None:
         if jump.frozen:

@@ -25,7 +25,7 @@ class Pace:
 
     def add(self, sequence: int, x: int, period_ns: float) -> None:
         """The picture at ``x`` came ``period_ns`` after the one before it, lost ones between them counted."""
-        if self.steady and abs(period_ns - self.period_ns) > _OTHER_RATE * self.period_ns:
+        if self.anchors and abs(period_ns - self.period_ns) > _OTHER_RATE * self.period_ns:
             self.anchors.clear()
         self.periods.append(period_ns)
         if not self.steady:

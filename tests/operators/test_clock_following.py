@@ -185,8 +185,8 @@ def test_a_camera_that_changes_its_rate_while_its_clock_stands_still_is_placed_b
     )  # fmt: skip
     room = Followed({"mic-1": SOUND, "mic-2": SOUND, "mic-3": SOUND, "stops": stops}, 60)
     errors = room.errors_ms("stops")
-    assert sum(abs(error) > bound for _, error, bound in errors) <= 3
-    assert max(abs(error) for _, error, _ in errors) < 400.0
+    assert all(abs(error) <= bound for _, error, bound in errors)
+    assert max(abs(error) for _, error, _ in errors) < 450.0
 
 
 @pytest.mark.parametrize("longer_ms", [-35, 20, 37])
