@@ -271,8 +271,8 @@ class HybridEngine(RuleEngine):
         """As the rules have it, without an owner where the model is sure that nobody in particular is meant."""
         item = super()._item(draft, state)
         said = max((j for _, j in draft.judged), key=lambda j: j.action, default=None)
-        if item.owner is None or said is None:
-            return item
+        if item.owner is None or said is None or draft.senses:
+            return item  # whose nod was seen, or whose name stood there, no model that only reads can tell
         nobody = dict(said.owner).get(NOBODY, 0.0) >= self.hybrid.nobody
         if nobody or _contested(draft, self.hybrid.other_owner):
             return replace(item, owner=None, owner_external=False)

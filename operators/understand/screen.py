@@ -27,7 +27,10 @@ _ON_SCREEN: Final = (
     r"(?:up there|on (?:the|that|this) (?:slide|screen|board|wall|list|page|chart)|shown there)"
 )
 _WHICH: Final = r"(?:(?:that|which)(?: is|'s|’s)? |is )?"
-POINTING: Final = re.compile(rf"\b{_ON_SCREEN}\b|\b(?:top|bottom|first|last|lower|upper|next) (?:row|line)\b")
+POINTING: Final = re.compile(
+    rf"\b{_ON_SCREEN}\b|\b(?:top|bottom|first|last|lower|upper|next) (?:row|line)\b|"
+    r"\byou (?:can |all )?see (?:it|that|this|them) (?:up )?(?:here|there)\b"
+)
 """Words that point at the screen, whatever they mean there."""
 THAT_DATE: Final = re.compile(
     r"\b(?:(?:by|on|before|until|till|for|at|from) )?(?:that|the|this|the same) (?:date|day|deadline|time)"

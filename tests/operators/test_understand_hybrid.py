@@ -15,6 +15,7 @@ from operators.understand.birth import MOCKS
 from operators.understand.cues import Figures
 from operators.understand.engine import RuleEngine
 from operators.understand.hybrid import HybridEngine
+from operators.understand.sensed import Gesture, Senses
 from operators.understand.state import State
 from operators.understand.types import Attendee, DraftItem, MeetingContext, Spoken
 
@@ -311,3 +312,15 @@ def test_what_somebody_once_meant_to_do_is_no_task() -> None:
     spoken = _said(("Mira", "Hm."), ("Tom", said), ("Mira", "Better not."))
     engine = HybridEngine(scorer=Says({said: UtteranceScores(action=0.9)}), appraisal=_BY_SCORE)
     assert not _standing(engine, engine.finish(_read(engine, spoken)), "action_item")
+
+
+def test_who_was_seen_to_nod_has_the_task_whoever_the_model_points_at() -> None:
+    asked = "Tom, could you print the flyers?"
+    sure = UtteranceScores(action=0.9, owner=(("Mira", 0.9), ("Tom", 0.05)))
+    nod = Gesture("nod", 3_000_000_000, 4_000_000_000, "camera", 0.5, "Tom", 0.9, 2.0, 200.0, 200.0)
+    engine = HybridEngine(scorer=Says({asked: sure}), appraisal=_BY_SCORE)
+    first, *rest = _said(("Mira", asked), ("Mira", "The hall was cold."), ("Mira", "Good."))
+    for senses, owner in ((None, None), (Senses((nod,), watched=True), "Tom")):
+        spoken = [replace(first, senses=senses), *rest]
+        (item,) = _standing(engine, engine.finish(_read(engine, spoken)), "action_item")
+        assert item.owner == owner
