@@ -212,6 +212,15 @@ def test_a_broker_set_while_a_clock_stands_still_is_not_its_doing() -> None:
     assert max(abs(error) for at, error, _ in room.errors_ms("stops") if at > 46.0) < 8.0
 
 
+def test_pictures_placed_by_arrival_do_not_follow_the_brokers_clock() -> None:
+    """Two slots after it was set the other devices have shown it."""
+    fault = ClockFault(frozen_at_s=31.0, frozen_for_s=14.0)
+    stops = DevicePlan("camera", fault, CAMERA.delivery, rate_hz=25.0, variable_rate=True)
+    broker = BrokerClock(START, step_at_s=34.0, step_ns=450 * MS)
+    room = Followed({"mic-1": SOUND, "mic-2": SOUND, "mic-3": SOUND, "stops": stops}, 60, broker=broker)
+    assert max(abs(error) for at, error, _ in room.errors_ms("stops") if 39.0 < at < 45.0) < 200.0
+
+
 @pytest.mark.parametrize("by_ms", [-160, 70, 140])
 def test_pictures_that_would_come_before_they_were_taken_or_far_too_late_are_not_believed(by_ms: int) -> None:
     plan = DevicePlan("camera", ClockFault(offset_ns=by_ms * MS), CAMERA.delivery, rate_hz=10.0)

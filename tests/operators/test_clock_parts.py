@@ -26,6 +26,7 @@ from operators.align.grid import to_timeline_ns
 from operators.clock.course import Jump, StreamCourse
 from operators.clock.cues import FlashWatch, Pulse, PulsesHeard, chirp, chirp_times, match_pulses
 from operators.clock.envelope import LowerHull
+from operators.clock.pace import Pace
 from operators.clock.records import Piece, record_of, to_raw_ns
 from operators.clock.solve import Loss, Rows, solve
 from operators.clock.sounds import Stretch, Window, phat_peak, transform_size, windows_of
@@ -172,6 +173,17 @@ def test_a_new_route_is_no_step(kind: DeviceKind, longer_ms: int) -> None:
 )
 def test_a_camera_that_changes_its_rate_has_no_step(plan: DevicePlan) -> None:
     assert jumps_of("camera", plan=plan)[0] == []
+
+
+def test_half_a_minute_of_pictures_is_counted_by_more_than_the_last_second() -> None:
+    pace = Pace()
+    for number in range(500):
+        # The last stamps before a clock stops are as noisy as any.
+        x, noise = number * 40 * MS, 3 * MS if number == 499 else 0
+        pace.add(number, x + noise, 40 * MS + noise)
+    assert pace.expected_ns(750) == pytest.approx(30 * S, abs=MS)
+    pace.begin_anew()
+    assert abs(pace.expected_ns(750) - 30 * S) > 100 * MS
 
 
 def jumps_of_pictures(
