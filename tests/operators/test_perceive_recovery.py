@@ -7,16 +7,19 @@ otherwise; the minutes' revisions must not show it.
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from benchmarks.faulty_room import Captured, arrivals, capture
 from contracts.messages import Calibration, MeetingStarted
 from contracts.minutes import Versions
 from contracts.packet import Packet, encode
 from contracts.timeline import TIMELINE_RECORD, AnyRecord, ControlRecord, Fence
 from contracts.topics import AUDIO, CONTROL, MINUTES, TIMELINE, TopicNames
+from devices.faults import ClockFault, DeliveryFault
 from devices.inputs import open_inputs
 from devices.streams import merged
 from flows.files import MinutesOfLog
@@ -211,6 +214,82 @@ def test_without_reading_back_the_log_it_would(tmp_path: Path, uncut: MemoryLog)
     cut = play(tmp_path, kill=True, read_back=False)
     assert decided(cut) != decided(uncut)
     assert revisions(cut) != revisions(uncut)
+
+
+FAULTS = {
+    "mic-1": ClockFault(step_at_s=5.0, step_ns=-700_000_000),
+    "mic-2": ClockFault(offset_ns=-900_000_000),
+    "mic-4": ClockFault(step_at_s=7.5, step_ns=1_300_000_000),
+}
+UNEVEN = DeliveryFault(jitter_ns=20_000_000, jitter_shape=1.4, most_ns=150_000_000, duplicates=0.01)
+
+
+@cache
+def captured() -> Captured:
+    whole = capture(SAMPLE, 11.0)
+    return Captured(whole.room, {name: p for name, p in whole.packets.items() if name.endswith("/audio")})
+
+
+def faulty() -> Iterator[Received]:
+    """The microphones with wrong clocks, late, repeated and out of order."""
+    room = captured().room
+    for place, control in enumerate(room.control):
+        yield Received(CONTROL.name, 0, place, room.start_ns - 37 * 10**9 - 1, True, control.to_bytes())
+    for place, (at_ns, _, packet) in enumerate(arrivals(captured(), FAULTS, UNEVEN, 5)):
+        yield Received(AUDIO.name, 0, place, at_ns, True, encode(packet))
+
+
+def play_faulty(root: Path, snapshot_at: int, kill_at: int | None) -> MemoryLog:
+    """The room with faults; a kill, if any, throws away what came since the snapshot."""
+    log = MemoryLog()
+    process = Process(root, log, "Anna", 1, None)
+    messages = list(faulty())
+    markers: dict[str, Marker] = {}
+    for place, message in enumerate(messages):
+        if place == snapshot_at:
+            markers = process.save()
+        if place == kill_at:
+            process.kill()
+            process = Process(root, log, "Anna", 2, markers)
+            for again in messages[snapshot_at:kill_at]:
+                process.feed(again)
+        process.feed(message)
+    process.kill()
+    return log
+
+
+def said(log: MemoryLog) -> dict[str, tuple[str | None, str, int, int]]:
+    """What stands at the end: speaker, text, raw times.
+
+    Clock records are left out: the sound between microphones of the last seconds before a kill is not measured again.
+    """
+    found: dict[str, tuple[str | None, str, int, int]] = {}
+    for record in decided(log):
+        if record.type == "utterance":
+            found.pop(record.id, None)
+            if record.state == "closed":
+                found[record.id] = record.speaker, record.text, record.raw_start_ns, record.raw_end_ns
+    return found
+
+
+@pytest.fixture(scope="module")
+def uncut_faulty(tmp_path_factory: pytest.TempPathFactory) -> MemoryLog:
+    return play_faulty(tmp_path_factory.mktemp("faulty"), 40, None)
+
+
+@pytest.mark.parametrize(
+    ("snapshot_at", "kill_at"),
+    [
+        pytest.param(40, 700, id="before the clocks are known"),
+        pytest.param(1030, 1600, id="as one is set"),
+    ],
+)
+def test_a_kill_amid_faults_of_clocks_and_delivery_changes_nothing(
+    tmp_path: Path, uncut_faulty: MemoryLog, snapshot_at: int, kill_at: int
+) -> None:
+    cut = play_faulty(tmp_path, snapshot_at, kill_at)
+    assert len(said(uncut_faulty)) >= 3
+    assert said(cut) == said(uncut_faulty)
 
 
 def test_what_holds_for_all_meetings_reaches_those_that_open_later_and_survives(tmp_path: Path) -> None:
