@@ -27,7 +27,7 @@ from devices.inputs import InputSettings, Room, open_inputs
 from devices.media import SoundSettings, probe
 from devices.publisher import Publisher, moved_control, tai_now_ns
 from flows.installation import ROOT, Installation, InstallationError
-from operators.align.grid import clock_in_force, is_step, to_timeline_ns
+from operators.align.grid import is_step, to_timeline_ns
 
 from . import report
 from .alignment_play import ranked
@@ -262,8 +262,8 @@ def _by_second(
 def _placed(clocks: Sequence[ClockRecord], raw_ns: int, true_ns: int) -> tuple[int, int] | None:
     """Timeline time and bound of a stamp; where a clock was set back, the one from before or after it."""
     ahead = [r for r in clocks if is_step(r) and to_timeline_ns(r, r.from_raw_ns) > true_ns + 1_000_000]
-    placed_by = ahead[0].number - 1 if ahead else max((r.number for r in clocks), default=0)
-    record = clock_in_force(clocks, placed_by, raw_ns)
+    known = itertools.takewhile(lambda r: not ahead or r is not ahead[0], clocks)
+    record = next((r for r in reversed(list(known)) if r.from_raw_ns <= raw_ns), None)
     return None if record is None else (to_timeline_ns(record, raw_ns), record.uncertainty_ns)
 
 

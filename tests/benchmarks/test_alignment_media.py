@@ -3,11 +3,12 @@
 import itertools
 from dataclasses import replace
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 import pytest
 
-from benchmarks.alignment_media import Playing, figures, judged, prepare
+from benchmarks.alignment_media import Playing, _placed, figures, judged, prepare
 from benchmarks.alignment_signal import with_flashes, with_tones
 from benchmarks.watching import Seen
 from contracts.packet import ClockKind, Codec, Modality, Packet
@@ -102,3 +103,25 @@ def test_a_stamp_is_what_its_clock_said_when_it_had_not_stood_still() -> None:
     )
     playing: Playing = replace(room, plan=RoomPlan({"mic-1": frozen}, room.plan.broker))
     assert playing.error_ns("mic-1", room.room.start_ns + 9 * S) == 5
+
+
+@pytest.mark.parametrize("by_ms", [700, -700])
+def test_a_stamp_is_placed_by_what_holds_on_its_side_of_a_step(by_ms: int) -> None:
+    """Records of what follows a step come last, and hold for nothing before it."""
+    step_ns = 100 * S
+    after = step_ns + by_ms * MS
+
+    def record(number: int, from_raw_ns: int, offset_ms: int) -> ClockRecord:
+        method: Literal["arrival", "online"] = "arrival" if number == 1 and by_ms < 0 else "online"
+        return ClockRecord(
+            meeting_id="m", device="c", number=number, from_raw_ns=from_raw_ns, ref_ns=0,
+            offset_ns=offset_ms * MS, uncertainty_ns=MS, method=method,
+        )  # fmt: skip
+
+    records = [record(0, -(2**63), 0), record(1, after, by_ms), record(2, after, by_ms + 1)]
+    if by_ms > 0:
+        records.insert(2, record(2, -(2**63), 2))
+        records[3] = record(3, after, by_ms + 1)
+    before = _placed(records, step_ns - 300 * MS, step_ns - 300 * MS)
+    assert before == (step_ns - (302 if by_ms > 0 else 300) * MS, MS)
+    assert _placed(records, after + 300 * MS, step_ns + 300 * MS) == (step_ns + 299 * MS, MS)
