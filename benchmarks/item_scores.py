@@ -158,7 +158,11 @@ def score_minutes(
         if section == "action_items" and truth.get("owners_known", True):
             for i, j in pairs:
                 for key in ("owner", "due"):
-                    counts[key, _verdict(items[i], gold[j], key)] += 1
+                    verdict = _verdict(items[i], gold[j], key)
+                    counts[key, verdict] += 1
+                    counts[key, "stated"] += bool(gold[j].get(key))
+                    counts[key, "given"] += bool(items[i].get(key))
+                    counts[key, "given_right"] += verdict == "right" and bool(items[i].get(key))
     return counts
 
 
@@ -179,7 +183,10 @@ def _verdict(item: Mapping[str, Any], entry: Mapping[str, Any], key: str) -> str
 
 
 def report_of(counts: Counts) -> dict[str, Any]:
-    """Precision, recall and F1 by section; shares of owners and dates; false items by what misled."""
+    """Precision, recall and F1 by section; shares of owners and dates; false items by what misled.
+
+    Of owners and dates ``precision`` is that of those given, ``coverage`` how many are given for each that was stated.
+    """
     out: dict[str, Any] = {}
     for section in SECTIONS:
         hit, predicted, gold = (counts[section, name] for name in ("hit", "predicted", "gold"))
@@ -193,5 +200,8 @@ def report_of(counts: Counts) -> dict[str, Any]:
             verdict: round(counts[key, verdict] / max(1, n), 3) for verdict in ("right", "wrong", "missing")
         }
         out[key]["n"] = n
+        given = counts[key, "given"]
+        out[key]["precision"] = round(counts[key, "given_right"] / max(1, given), 3)
+        out[key]["coverage"] = round(given / max(1, counts[key, "stated"]), 3)
     out["false"] = {name: counts["false", name] for name in ("traps", "withdrawn", "other")}
     return out

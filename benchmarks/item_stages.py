@@ -4,9 +4,9 @@
 
 Each meeting runs through the engine with the weights and thresholds that `benchmarks.item_evaluation --out` kept for
 its group; scripts that a recogniser might have heard (`models.minutes.noise`) with those of the script they come from.
-``--unseen FOLDER`` adds research meetings of the split ``dev``, on the released model. An item is ``provisional`` as it
-was when it first stood in the minutes, ``settled`` as it was two utterances later, ``final`` when the meeting was over.
-``quiet`` counts false items for each hour of talk in which there are none. Prints one JSON line.
+``--unseen FOLDER`` adds research meetings of the split ``dev``, on the released model and on rules alone. An item is
+``provisional`` as it was when it first stood in the minutes, ``settled`` as it was two utterances later, ``final`` when
+the meeting was over. ``quiet`` counts false items for each hour of talk in which there are none. Prints one JSON line.
 """
 
 import argparse
@@ -187,28 +187,39 @@ def cases_of(given: argparse.Namespace, table: Table, folds: Sequence[Fold]) -> 
 
 
 def unseen(folders: Sequence[Path]) -> list[Case]:
-    """Research meetings of the split ``dev``, on the released model."""
+    """Research meetings of the split ``dev``, on the released model and on rules alone."""
     if not folders:
         return []
     scorer, appraisal = load_model(Settings(model="released"))
-    engine = HybridEngine(scorer=scorer, appraisal=appraisal)
+    engines = {"": HybridEngine(scorer=scorer, appraisal=appraisal), " by rules": RuleEngine()}
+
+    def case(name: str, engine: RuleEngine, script: Script, abstract: str) -> Case:
+        return Case(name, script, RESEARCH, script["meeting"][:-1], lambda: engine, abstract)
+
     return [
-        Case(f"unseen {folder.name}", script, RESEARCH, script["meeting"][:-1], lambda: engine, abstract)
+        case(f"unseen {folder.name}{kind}", engine, script, abstract)
         for folder in folders
         for script, abstract in research(folder, "dev")
+        for kind, engine in engines.items()
     ]
 
 
 def research(folder: Path, split: str) -> list[tuple[Script, str]]:
-    """Research meetings as scripts, and their abstracts; people go by their roles, dates are not told."""
+    """Research meetings as scripts, and their abstracts; people go by their roles, dates are not told.
+
+    Meetings that nobody has summed up have no truth and are left out.
+    """
     meetings, said = folder / f"meetings.{split}.jsonl", folder / f"utterances.{split}.jsonl.gz"
     people = {s["meeting"]: s["attendees"] for s in research_scripts(meetings, said)}
     abstracts = {
-        m["meeting"]: " ".join(s["text"] for s in m["summary"].get("abstract") or ()) for m in rows(meetings)
+        m["meeting"]: " ".join(s["text"] for s in m["summary"].get("abstract") or ())
+        for m in rows(meetings)
+        if m["summary"]
     }
     return [
         (script | {"attendees": people[script["meeting"]], "date": None}, abstracts[script["meeting"]])
         for script in read_research(meetings, said)
+        if script["meeting"] in abstracts
     ]
 
 

@@ -30,7 +30,7 @@ def script_of(meeting: dict[str, Any], utterances: list[dict[str, Any]]) -> dict
     for section, name in (("decision", "decisions"), ("action", "action_items")):
         truth[name] = [
             {"text": s["text"], "evidence": linked[s["id"]]}
-            for s in meeting["summary"].get(section) or ()
+            for s in (meeting["summary"] or {}).get(section) or ()
             if linked[s["id"]]
         ]
     people = [
