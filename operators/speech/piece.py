@@ -141,11 +141,13 @@ def quietest_after(frames: list[Frame], word: Word) -> int:
     A word is heard to last until the next one begins. What was said and not heard between the two is better read
     once more than cut off, so of places that are about as quiet the first one is taken.
     """
-    first = max(_LEAST_FRAMES, round((word.start_s + _SHORTEST_WORD_S) * 1e9) // FRAME_NS)
+    voiced = next((place for place, frame in enumerate(frames) if frame.voiced), 0)
+    first = max(voiced + _LEAST_FRAMES, round((word.start_s + _SHORTEST_WORD_S) * 1e9) // FRAME_NS)
     last = round(word.end_s * 1e9) // FRAME_NS + _EDGE_FRAMES
     near = frames[first:last]
     if len(near) < _LEAST_FRAMES:
-        return max(1, min(last, len(frames)) - 1)
+        # A word that is heard before there was any voice.
+        return min(first, len(frames) - 1)
     levels = np.convolve([frame.level_db for frame in near], np.full(3, 1 / 3), mode="valid")
     return first + 2 + int(np.argmin(levels + _LATER_DB * np.arange(len(levels))))
 

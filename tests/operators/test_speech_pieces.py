@@ -1,10 +1,12 @@
 """The book of pieces: what is decided while a microphone still adds to it stays until it is closed."""
 
 import numpy as np
+import pytest
 
-from models.speech_recogniser import Recognition
+from models.speech_recogniser import Recognition, Word
 from models.voice_activity import FRAME_SAMPLES
 from operators.speech.endpointing import Closed, Dropped, EndpointSettings, Opened, Proposed, Step
+from operators.speech.piece import quietest_after
 from operators.speech.pieces import Pieces
 from operators.speech.stream import FRAME_NS, Frame, SoundStream, StreamName
 from operators.speech.track import Track
@@ -22,6 +24,26 @@ def frames(first: int, count: int, margin_db: float) -> list[Frame]:
 
 def track(device: str) -> Track:
     return Track(SoundStream(StreamName(device, 0, 1), device, 16_000), EndpointSettings())
+
+
+def test_sound_is_cut_in_the_first_quiet_place_behind_a_word() -> None:
+    said = frames(0, 100, 0.0)
+    for quiet in (range(40, 44), range(60, 64)):
+        for place in quiet:
+            said[place].level_db = -60.0
+    # The word was heard to last from 1.0 s until the next one was heard, at 2.0 s.
+    assert quietest_after(said, Word(1.0, 2.0, "there.", 0.9)) in range(41, 44)
+    assert quietest_after(said, Word(1.6, 2.0, "there.", 0.9)) in range(61, 64)
+
+
+@pytest.mark.parametrize("silent", [0, 7, 40])
+@pytest.mark.parametrize("end_s", [0.0, 0.1, 0.9, 2.2])
+def test_a_cut_leaves_voice_on_both_sides_wherever_a_word_is_heard(silent: int, end_s: float) -> None:
+    said = frames(0, silent + 62, 0.0)
+    for frame in said[:silent]:
+        frame.voiced = False
+    end = quietest_after(said, Word(max(0.0, end_s - 0.3), end_s, "So.", 0.9))
+    assert silent + 5 <= end <= len(said) - 1
 
 
 def closed(said: list[Frame]) -> Closed:
