@@ -175,7 +175,7 @@ def test_the_first_packet_of_a_stop_lies_in_its_bound(plan: DevicePlan, into_s: 
     assert [e for e in room.errors_ms("stops") if not abs(e[1]) <= e[2]] == []
 
 
-@pytest.mark.parametrize(("before_hz", "after_hz"), [(25.0, 12.0), (12.0, 30.0), (30.0, 20.0)])
+@pytest.mark.parametrize(("before_hz", "after_hz"), [(25.0, 12.0), (12.0, 30.0), (30.0, 20.0), (30.0, 7.0)])
 def test_a_camera_that_changes_its_rate_while_its_clock_stands_still_is_placed_by_arrival(
     before_hz: float, after_hz: float
 ) -> None:
@@ -186,7 +186,7 @@ def test_a_camera_that_changes_its_rate_while_its_clock_stands_still_is_placed_b
     room = Followed({"mic-1": SOUND, "mic-2": SOUND, "mic-3": SOUND, "stops": stops}, 60)
     errors = room.errors_ms("stops")
     assert all(abs(error) <= bound for _, error, bound in errors)
-    assert max(abs(error) for _, error, _ in errors) < 450.0
+    assert max(abs(error) for _, error, _ in errors) < (450.0 if after_hz > 10.0 else 900.0)
 
 
 @pytest.mark.parametrize("longer_ms", [-35, 20, 37])
