@@ -18,8 +18,8 @@ class RecognitionRequest:
 
     `samples` is float32 mono at 16 kHz from `start_ns` to `end_ns`; word times of the answer count from `start_ns`.
     A lower `priority` goes first. Answers go back by (`piece_id`, `version`). `before` is what the same microphone
-    heard just before, `voice` the mean speech probability of the voiced frames. `holds`: the microphone's further
-    sound waits for the answer.
+    heard just before, `voice` the mean speech probability of the voiced frames. `hotwords`: names and
+    terms to expect, filled in by who knows the meeting. `holds`: the microphone's further sound waits for the answer.
     """
 
     piece_id: str

@@ -60,7 +60,6 @@ class Piece:
     level_db: float = -120.0
     voice: float = 0.0
     pcm: bytes = b""
-    hotwords: tuple[str, ...] = ()
     recognition: Recognition | None = None
     heard: Recognition | None = None
     waits_for: str | None = None
@@ -76,7 +75,6 @@ class Piece:
         raw["recognition"] = None if self.recognition is None else _dump_recognition(self.recognition)
         raw["heard"] = None if self.heard is None else _dump_recognition(self.heard)
         raw["before"] = dump_before(self.before)
-        raw["hotwords"] = list(self.hotwords)
         raw["gaps"] = [list(gap) for gap in self.gaps]
         return raw
 
@@ -88,7 +86,6 @@ class Piece:
             found = values[name]
             values[name] = None if found is None else _load_recognition(found)
         values["before"] = load_before(values["before"])
-        values["hotwords"] = tuple(values["hotwords"])
         values["gaps"] = [(start, end) for start, end in values["gaps"]]
         return cls(**values)
 

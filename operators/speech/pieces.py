@@ -50,7 +50,7 @@ class Verdict:
 class Pieces:
     """All pieces that are not forgotten, and the events that wait to be taken.
 
-    `offsets_ns` (raw minus timeline, by device) and `hotwords` are set by the owner.
+    `offsets_ns` (raw minus timeline, by device) is set by the owner.
     """
 
     def __init__(self, *, partials: bool, speculative: bool) -> None:
@@ -61,7 +61,6 @@ class Pieces:
         self._newest: dict[str, str] = {}
         self._events: list[SpeechEvent] = []
         self.offsets_ns: dict[str, int] = {}
-        self.hotwords: tuple[str, ...] = ()
 
     def take(self) -> list[SpeechEvent]:
         """Events since the last call, in order."""
@@ -242,11 +241,10 @@ class Pieces:
         if kind != "partial":
             piece.settled, piece.settled_end = piece.version, frames[-1].index
             piece.recognition = piece.heard = None
-            piece.hotwords = self.hotwords
             piece.pcm = pcm.tobytes()
             piece.look = look
         self._measure(track, piece, frames)
-        self._ask(piece, piece.version, kind, pcm, self.hotwords, range_end_ns(frames), holds)
+        self._ask(piece, piece.version, kind, pcm, range_end_ns(frames), holds)
 
     def _measure(self, track: Track, piece: Piece, frames: list[Frame]) -> None:
         """Where the voice in these frames ends, how loud and how clearly it is the speaker's, and who that is."""
@@ -281,7 +279,6 @@ class Pieces:
         version: int,
         kind: Kind,
         pcm: "np.ndarray[tuple[int, ...], np.dtype[np.int16]]",
-        hotwords: tuple[str, ...],
         end_ns: int,
         holds: bool = False,
     ) -> None:
@@ -297,7 +294,6 @@ class Pieces:
                 start_ns=piece.samples_start_ns,
                 end_ns=end_ns,
                 priority=_PRIORITY[kind],
-                hotwords=hotwords,
                 before=None if kind == "partial" else piece.before,
                 voice=piece.voice,
                 # Where nothing is heard before a piece ends, the next one may have to wait for it.
@@ -425,7 +421,7 @@ class Pieces:
         pcm = np.frombuffer(piece.pcm, dtype=np.int16)
         kind: Kind = "final" if piece.closed else "speculative"
         end_ns = piece.samples_start_ns + len(pcm) * 62_500
-        self._ask(piece, piece.settled, kind, pcm, piece.hotwords, end_ns, holds=piece.look)
+        self._ask(piece, piece.settled, kind, pcm, end_ns, holds=piece.look)
 
 
 def _let_go(piece: Piece) -> None:

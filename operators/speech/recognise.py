@@ -161,10 +161,6 @@ class MeetingSpeech:
             track.before_step(index) for track in self._of(device) for index in self._pieces.held(track.key)
         )
 
-    def set_hotwords(self, hotwords: tuple[str, ...]) -> None:
-        """Names and terms for requests from now on."""
-        self._pieces.hotwords = hotwords
-
     def result(self, piece_id: str, version: int, recognition: Recognition) -> None:
         """The answer to a request. Unknown and superseded ones are ignored."""
         self._pieces.result(piece_id, version, recognition)
@@ -395,7 +391,6 @@ class MeetingSpeech:
             "microphones": [track.dump() for track in self._tracks.values()],
             "seats": self._seats.dump(),
             "offsets_ns": dict(self._pieces.offsets_ns),
-            "hotwords": list(self._pieces.hotwords),
             "pieces": self._pieces.dump(),
             "clocks": dict(self._clocks),
             "unplaced": sorted(self._unplaced),
@@ -417,7 +412,6 @@ class MeetingSpeech:
         meeting = cls(settings, voice_activity)
         meeting._seats.load(raw["seats"])
         meeting._pieces.offsets_ns = dict(raw["offsets_ns"])
-        meeting._pieces.hotwords = tuple(raw["hotwords"])
         for part in raw["microphones"]:
             track = Track.load(settings.endpoint, part)
             meeting._tracks[track.key] = track
