@@ -18,7 +18,8 @@ AFTER_S: Final = 1.0
 
 _GOES_ON: Final = """
     a an the and or but so because as if when while than who which of to from with into about for at by
-    my your our their its we they i'm we're you're they're he's she's very just like um uh er hm
+    my your our their its we they i i'm we're you're they're he's she's very just like um uh er hm
+    should would could must might shall may let's i'd we'd i'll we'll i've we've
     mr mrs ms dr prof vs
 """
 """Words after which a sentence mostly goes on, or that carry a full stop of their own."""
