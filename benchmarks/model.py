@@ -2,7 +2,8 @@
 
 Utterances are invented or from ``--scripts``; each meeting is an engine state of its own, and its utterances come in
 turn with those of the others. ``window_ms`` is the time from an utterance to the items with it, at 1 and 12 meetings.
-Memory is measured in processes of their own. Prints one JSON line.
+Memory is measured in processes of their own. ``two_processes`` is what a machine with two cores gets through, half
+of 12 meetings in each process, as two workers of the minutes flow share them. Prints one JSON line.
 """
 
 import argparse
@@ -40,6 +41,8 @@ _MEMORY: Final = ((1, 50, 1), (1, 400, 1), (4, 150, 1), (8, 60, 1), (12, 100, 1)
 """Meetings, utterances each, threads of the encoder: none of them was used to find the plan's figures."""
 _BATCHES: Final = (1, 4, 12)
 _TRIES: Final = 5
+_WARM: Final = 60
+"""Utterances before the clock runs in a process of two: their imports take unlike times."""
 _LINE: Final = (
     "Could you send the numbers of the last quarter to the whole group by Friday afternoon, please?"
 )
@@ -146,6 +149,33 @@ def memory(scripts: Sequence[Path], configurations: Sequence[tuple[int, int, int
     return out
 
 
+def side_by_side(scripts: Sequence[Path], utterances: int, seed: int) -> dict[str, Any]:
+    """Utterances a second of two processes at once, each with half of twelve meetings."""
+    command = [sys.executable, "-m", "benchmarks.model", "--scripts", *map(str, scripts)]
+    running = [
+        subprocess.Popen(
+            [*command, "--half", str(utterances), "--seed", str(seed + part)],
+            stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, cwd=ROOT,
+        )
+        for part in range(2)
+    ]  # fmt: skip
+    told = [json.loads(process.communicate(timeout=600)[0]) for process in running]
+    return {
+        "utterances_per_s": round(sum(one["utterances_per_s"] for one in told), 1),
+        "window_p99_ms": max(one["window_ms"]["p99"] for one in told),
+    }
+
+
+def _half(scripts: Sequence[Path], utterances: int, seed: int) -> int:
+    """Six meetings in this process, once its model has run a while."""
+    scorer, appraisal = load_model(Settings(model="released"), SessionSettings())
+    engine = HybridEngine(scorer=scorer, appraisal=appraisal)
+    lines = lines_of(scripts, utterances + _WARM, seed)
+    speeds(engine, lines[:_WARM], 6)
+    print(json.dumps(speeds(engine, lines[_WARM:], 6)))
+    return 0
+
+
 def _child(scripts: Sequence[Path], told: str, seed: int) -> int:
     """Growth of this process when it loads the model and follows meetings."""
     meetings, utterances, threads = map(int, told.split(","))
@@ -170,13 +200,16 @@ def main(arguments: list[str] | None = None) -> int:
     """Command line; 0 when done, 2 when the model cannot be used."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--scripts", type=Path, nargs="+", default=[ROOT / "models" / "everyday"])
-    parser.add_argument("--utterances", type=int, default=1500)
+    parser.add_argument("--utterances", type=int, default=1200)
     parser.add_argument("--no-memory", action="store_true")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--child", help=argparse.SUPPRESS)
+    parser.add_argument("--half", type=int, help=argparse.SUPPRESS)
     given = parser.parse_args(arguments)
     if given.child:
         return _child(given.scripts, given.child, given.seed)
+    if given.half:
+        return _half(given.scripts, given.half, given.seed)
     settings = SessionSettings()
     try:
         scorer, appraisal = load_model(Settings(model="released"), settings)
@@ -196,6 +229,8 @@ def main(arguments: list[str] | None = None) -> int:
         mine = lines[part * given.utterances : (part + 1) * given.utterances]
         told[f"meetings_{meetings}"] = speeds(engine, mine, meetings)
         progress(f"{meetings} meetings: {json.dumps(told[f'meetings_{meetings}'])}")
+    told["two_processes"] = side_by_side(given.scripts, given.utterances // 2, given.seed)
+    progress(f"two processes: {json.dumps(told['two_processes'])}")
     if not given.no_memory:
         told["memory"] = memory(given.scripts, _MEMORY)
     print_report("model", given.seed, told)

@@ -120,7 +120,7 @@ KEYS: Final[Mapping[str, Mapping[str, Sequence[str]]]] = {
     },
     "item_stages": {"meetings": (), "everyday": ("provisional", "settled", "final", "quiet")},
     "model": {
-        "batch_curve_windows_per_s": ("1", "12"), "pieces_per_s": (),
+        "batch_curve_windows_per_s": ("1", "12"), "pieces_per_s": (), "two_processes": ("utterances_per_s", "window_p99_ms"),
         **dict.fromkeys(("meetings_1", "meetings_12"), ("utterances_per_s", "utterances_per_core_s", "window_ms")),
     },
 }  # fmt: skip
