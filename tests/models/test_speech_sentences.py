@@ -23,8 +23,18 @@ def test_sentences(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["We meet on Monday", "We meet on Monday...", "So.", "We should talk to the.", "I think we should.", "I saw Dr.", "", "- ."]
-)  # fmt: skip
+    "text",
+    [
+        "We meet on Monday",
+        "We meet on Monday...",
+        "So.",
+        "We should talk to the.",
+        "I think we should.",
+        "I saw Dr.",
+        "",
+        "- .",
+    ],
+)
 def test_what_may_go_on(text: str) -> None:
     assert not ends_sentence(words(text))
 
