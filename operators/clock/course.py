@@ -294,6 +294,7 @@ class StreamCourse:
         self.shift_ns += by_ns
         if not frozen:
             self.envelope.part()
+            self.pace.begin_anew()
         if not by_arrival:
             unsure_ns = self._count_unsure_ns()
         return Jump(raw_ns, by_ns, unsure_ns, x, frozen, by_arrival)

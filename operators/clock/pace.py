@@ -22,19 +22,25 @@ class Pace:
     periods: deque[float] = field(default_factory=lambda: deque(maxlen=15))
     anchors: deque[tuple[int, int]] = field(default_factory=lambda: deque(maxlen=_ANCHORS))
     """Number and place of pictures every two seconds since they have come at one rate."""
+    odd: bool = False
+    """Whether the last interval was another one than those before."""
 
     def add(self, sequence: int, x: int, period_ns: float) -> None:
         """The picture at ``x`` came ``period_ns`` after the one before it, lost ones between them counted."""
-        if self.anchors and abs(period_ns - self.period_ns) > _OTHER_RATE * self.period_ns:
+        if self.odd:
             self.anchors.clear()
+        # Where a clock stops the last interval is too short, and what was before it still tells the rate.
+        self.odd = bool(self.anchors) and abs(period_ns - self.period_ns) > _OTHER_RATE * self.period_ns
         self.periods.append(period_ns)
+        if self.odd:
+            return
         if not self.steady:
             self.anchors.clear()
         elif not self.anchors or x - self.anchors[-1][1] > _ANCHOR_NS:
             self.anchors.append((sequence, x))
 
     def begin_anew(self) -> None:
-        """Numbers begin anew."""
+        """Numbers or places begin anew."""
         self.anchors.clear()
 
     @property
