@@ -11,7 +11,7 @@ from operators.clock.solve import Rows, Solution, Vector
 from operators.clock.tracked import KNOT_NS, EstimateSettings, Finding, Tracked
 
 _LEAST_PACKETS: Final = 25
-"""Of fewer packets all may have been queueing."""
+"""Of fewer packets all may have been queueing; none queues for as long as TAI and UTC differ."""
 _ROUTE_MS: Final = 3.5
 _ROUTE_SPREADS: Final = 4.0
 _MOST_ROUTES: Final = 3
@@ -52,11 +52,14 @@ class Judge:
         """Whether arrival alone lets a claim stand; stamps of the wrong epoch are off by exactly that much."""
         settings, error_ms = self._settings, self.rough_error_ms(tracked)
         packets = sum(hull.count for _, hull in tracked.course.envelope.bins)
-        if error_ms is None or packets < _LEAST_PACKETS:
+        if error_ms is None:
             return []
         most_ms = settings.coarse_ms + tracked.claim.bound_ms
+        confused = abs(abs(error_ms) - settings.epoch_ms) <= most_ms
+        if packets < _LEAST_PACKETS and not confused:
+            return []
         tracked.believed = abs(error_ms) < most_ms
-        if tracked.believed or abs(abs(error_ms) - settings.epoch_ms) > most_ms:
+        if tracked.believed or not confused:
             return []
         epoch_ms = math.copysign(settings.epoch_ms, error_ms)
         tracked.claim_shift_ns -= round(epoch_ms * 1e6)

@@ -60,3 +60,12 @@ def test_a_way_to_the_broker_that_cannot_be_puts_its_clock_in_doubt(way_ms: floa
     tracked.believed = True
     found = Judge(EstimateSettings(), 0).suspects([tracked], layout, Rows(), solution)
     assert found == ([tracked] if suspected else [])
+
+
+@pytest.mark.parametrize(("late_ms", "found"), [(36_990, ["epoch"]), (36_500, []), (2_000, [])])
+def test_a_few_packets_tell_utc_taken_for_tai_and_nothing_else(late_ms: int, found: list[str]) -> None:
+    tracked, _, _ = solved(0.0, 0.0)
+    for number in range(8):
+        x = number * S // 20
+        tracked.course.envelope.push(x, x, late_ms * 10**6)
+    assert [f.what for f in Judge(EstimateSettings(), 0).rough(tracked)] == found
