@@ -48,7 +48,7 @@ def fitted_on(made: Sequence[Judged], folds: int, strength: float) -> Appraisal:
     found, appraisal = judge(made, folds, strength)
     least = Tallies.of(made, found).best(range(len(made)))
     families = {
-        name: replace(j, threshold=least[name][0], threshold_long=least[name][1])
+        name: replace(j, threshold=least[name][0], threshold_sparse=least[name][1])
         for name, j in appraisal.families.items()
     }
     return replace(appraisal, families=families)
@@ -75,7 +75,7 @@ def judged_by(meeting: Judged, appraisal: Appraisal) -> Counts:
     counts: Counts = collections.Counter()
     for family, section in SECTION_OF.items():
         judgement = appraisal.families[family]
-        least = judgement.threshold_long if meeting.long else judgement.threshold
+        least = judgement.threshold_sparse if meeting.sparse else judgement.threshold
         minutes = {section: [c.entry for c in published(meeting, sure, family, least)]}
         counts.update(score_minutes(meeting.script, minutes, meeting.limits, (section,)))
     return counts

@@ -28,8 +28,9 @@ from models.minutes.appraisal import Appraisal, Judgement
 from models.minutes.inputs import Told, Window
 from models.minutes.scores import UtteranceScores
 from models.verifier.research import read_research
-from operators.understand.appraise import FIGURES, LONG_MEETING, figures_of
+from operators.understand.appraise import FIGURES, figures_of
 from operators.understand.cues import Figures
+from operators.understand.density import SPARSE, sparse
 from operators.understand.hybrid import HybridEngine, apart
 from operators.understand.state import Draft
 from operators.understand.types import DraftItem, Family, Spoken
@@ -114,11 +115,11 @@ class Judged:
     script: Script
     limits: Limits
     group: str
-    long: bool
+    sparse: bool
     candidates: tuple[Candidate, ...]
 
 
-def candidates_of(script: Script, engine: HybridEngine, limits: Limits) -> tuple[Candidate, ...]:
+def judged_of(script: Script, engine: HybridEngine, limits: Limits, group: str) -> Judged:
     """What the engine would judge at the end of a meeting, each beside the truth."""
     spoken = spoken_of(script)
     by_id = {s.id: s for s in spoken}
@@ -131,7 +132,7 @@ def candidates_of(script: Script, engine: HybridEngine, limits: Limits) -> tuple
         entry = entry_of(item, by_id, "model")
         found = edges_of([entry], SECTION_OF[draft.family], script, limits)
         out.append(Candidate(draft.family, figures_of(draft, state), draft, item, entry, bool(found[0])))
-    return tuple(out)
+    return Judged(script, limits, group, sparse(state) >= SPARSE, tuple(out))
 
 
 def read_all(
@@ -201,7 +202,7 @@ def published(
 ) -> tuple[Candidate, ...]:
     """What stands in the minutes of one kind where items from this probability on do."""
     likely = {
-        c.item.id: HybridEngine.sure(sure[c.item.id], c.draft, meeting.long)
+        c.item.id: HybridEngine.sure(sure[c.item.id], c.draft)
         for c in meeting.candidates
         if c.family == family
     }
@@ -241,17 +242,17 @@ class Tallies:
         return cls(made, counts)
 
     def best(self, places: Sequence[int]) -> dict[str, tuple[float, float]]:
-        """Thresholds (short, long meetings) with the best F1 on some of the meetings, for each kind."""
+        """Thresholds (dense, sparse talk) with the best F1 on some of the meetings, for each kind."""
         out = {}
         for family in SECTION_OF:
-            short = self._best(family, places, long=False)
-            # Questions of long meetings are not annotated anywhere.
-            out[family] = (short, short if family == "question" else self._best(family, places, long=True))
+            dense = self._best(family, places, thin=False)
+            # Questions of sparse talk are not annotated anywhere.
+            out[family] = (dense, dense if family == "question" else self._best(family, places, thin=True))
         return {str(family): least for family, least in out.items()}
 
-    def _best(self, family: Family, places: Sequence[int], *, long: bool) -> float:
+    def _best(self, family: Family, places: Sequence[int], *, thin: bool) -> float:
         section = SECTION_OF[family]
-        mine = [i for i in places if self.made[i].long == long and not _snippet(self.made[i])]
+        mine = [i for i in places if self.made[i].sparse == thin and not _snippet(self.made[i])]
         values = []
         for step in range(len(_GRID)):
             rows = [self.counts[family][i][step] for i in mine]
@@ -267,7 +268,7 @@ class Tallies:
         """Counts of one meeting with these thresholds, which are of the grid."""
         counts: Counts = collections.Counter()
         for family in SECTION_OF:
-            counts += self.counts[family][place][_GRID.index(least[family][self.made[place].long])]
+            counts += self.counts[family][place][_GRID.index(least[family][self.made[place].sparse])]
         return counts
 
     def nested(self, folds: int) -> list[Counts]:
@@ -306,8 +307,7 @@ def made_of(
     out = []
     for number, (script, limits, group) in enumerate(inputs, 1):
         scorer.begin(script["meeting"])
-        long = len(script["utterances"]) > LONG_MEETING
-        out.append(Judged(script, limits, group, long, candidates_of(script, engine, limits)))
+        out.append(judged_of(script, engine, limits, group))
         if number % 20 == 0:
             progress(f"{number}/{len(inputs)} meetings")
     return out
@@ -348,7 +348,7 @@ def main(arguments: list[str] | None = None) -> int:
     tallies = Tallies.of(made, found)
     least = tallies.best(range(len(made)))
     families = {
-        name: replace(j, threshold=least[name][0], threshold_long=least[name][1])
+        name: replace(j, threshold=least[name][0], threshold_sparse=least[name][1])
         for name, j in appraisal.families.items()
     }
     if given.out is not None:
@@ -378,7 +378,7 @@ def _ablations(
     rules = [
         i
         for i, name in enumerate(FIGURES)
-        if not _of_model(name) and name not in ("long", "place", "near_end")
+        if not _of_model(name) and name not in ("sparse", "place", "near_end")
     ]
     variants = {
         "no rules": [_without(m, rules) for m in made],
@@ -393,7 +393,7 @@ def _ablations(
 
 
 def _of_model(name: str) -> bool:
-    stem = name.removeprefix("long_")
+    stem = name.removeprefix("sparse_")
     return stem.startswith(("likely", "owner_")) or stem in (
         "by_model", "other", "answer", "withdrawn", "undone", "summary", "joins", "judged_many", "mass",
     )  # fmt: skip

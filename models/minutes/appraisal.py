@@ -19,12 +19,12 @@ class AppraisalUnusable(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """Weights of one family of items, and the probabilities from which one is published, in short and long meetings."""
+    """Weights of one family of items, and the probabilities from which one is published, in dense and in sparse talk."""
 
     weights: tuple[float, ...]
     bias: float
     threshold: float
-    threshold_long: float
+    threshold_sparse: float
 
     def probability(self, figures: Sequence[float]) -> float:
         """Probability that an item with these figures is one, as calibrated on held-out meetings."""
@@ -53,7 +53,7 @@ class Appraisal:
                     tuple(map(_number, part["weights"])),
                     _number(part["bias"]),
                     _number(part["threshold"]),
-                    _number(part["threshold_long"]),
+                    _number(part["threshold_sparse"]),
                 )
                 for name, part in told["families"].items()
             }
@@ -63,7 +63,7 @@ class Appraisal:
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
             raise AppraisalUnusable(f"{path}: holds no weights of items") from error
         numbers = [x for j in families.values() for x in (*j.weights, j.bias)]
-        thresholds = [x for j in families.values() for x in (j.threshold, j.threshold_long)]
+        thresholds = [x for j in families.values() for x in (j.threshold, j.threshold_sparse)]
         sizes = {len(j.weights) for j in families.values()}
         if set(families) != set(FAMILIES) or sizes != {len(figures)} or not np.isfinite(numbers).all():
             raise AppraisalUnusable(f"{path}: holds weights of other figures than it names")
@@ -75,7 +75,7 @@ class Appraisal:
         """As `read` takes it."""
         families = {
             name: {
-                "threshold": round(j.threshold, 5), "threshold_long": round(j.threshold_long, 5), "bias": round(j.bias, 5),
+                "threshold": round(j.threshold, 5), "threshold_sparse": round(j.threshold_sparse, 5), "bias": round(j.bias, 5),
                 "weights": [round(w, 5) for w in j.weights],
             }
             for name, j in self.families.items()

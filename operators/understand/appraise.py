@@ -8,11 +8,10 @@ from typing import Final
 from operators.compose import says_little
 from operators.language.text import clauses_of
 from operators.understand.birth import MOCKS
+from operators.understand.density import sparse
 from operators.understand.state import Draft, Judged, State
 
 _CLAIMS: Final = ("self", "you", "named", "group", "none")
-LONG_MEETING: Final = 250
-"""Utterances after which a meeting counts as a long one: items are rare there."""
 
 _PLAIN: Final = (
     "by_rules", "by_model", "support", "support_high", "likely", "likely_main", "likely_second", "likely_sum",
@@ -21,7 +20,7 @@ _PLAIN: Final = (
     "accepted", "agreed", "offer", "request", "propose", "waits", "said_again", "leads", "asked", "evidence",
     "stems", "words", "vague", "question_mark", "guarded",
 )  # fmt: skip
-_WHEN_LONG: Final = (
+_WHEN_SPARSE: Final = (
     "likely",
     "likely_sum",
     "support",
@@ -33,22 +32,22 @@ _WHEN_LONG: Final = (
     "mass",
 )
 
-FIGURES: Final = (*_PLAIN, "long", "place", "near_end", *(f"long_{name}" for name in _WHEN_LONG))
+FIGURES: Final = (*_PLAIN, "sparse", "place", "near_end", *(f"sparse_{name}" for name in _WHEN_SPARSE))
 """Names of the figures, in order."""
 
 
 def figures_of(draft: Draft, state: State) -> tuple[float, ...]:
     """Figures of one draft as the meeting stands; those of its place mean something once it is over."""
     plain = dict(zip(_PLAIN, _plain(draft), strict=True))
-    long = float(state.count > LONG_MEETING)
+    thin = sparse(state)
     place = draft.first_index / max(1, state.count) if state.finished else 0.5
     near_end = float(state.finished and place >= 0.85)
     return (
         *plain.values(),
-        long,
-        long * place,
-        long * near_end,
-        *(long * plain[name] for name in _WHEN_LONG),
+        thin,
+        thin * place,
+        thin * near_end,
+        *(thin * plain[name] for name in _WHEN_SPARSE),
     )
 
 

@@ -18,6 +18,7 @@ from operators.language.rules import Rule, rules_of
 from operators.language.text import STOP, stems
 from operators.understand.birth import births
 from operators.understand.cues import Reading
+from operators.understand.density import SPARSE, sparse
 from operators.understand.follow import follow
 from operators.understand.hear import Heard, hear
 from operators.understand.merge import correct, go_on, restate, supersede
@@ -185,31 +186,35 @@ class RuleEngine:
             return state
         best = _worth_telling(state.block, state.context)
         handed = [d.first_index for d in state.drafts if _hands_out(d)]
-        drafts = tuple(self._kept(d, self._weighed(d, state, handed), state) for d in state.drafts)
+        thin = sparse(state) >= SPARSE
+        drafts = tuple(
+            self._kept(d, self._weighed(d, state, handed, thin), state, thin) for d in state.drafts
+        )
         return replace(state, told=(*state.told, *best), block=(), drafts=drafts, finished=True)
 
-    def _kept(self, before: Draft, after: Draft, state: State) -> Draft:
+    def _kept(self, before: Draft, after: Draft, state: State, thin: bool) -> Draft:
         """A decision that stood until now stays: where it was said takes nothing out of the minutes.
 
         Work said early in a long meeting without a date can still drop out; it is seldom meant.
         """
         least = self._threshold(before.family)
         sure = before.family != "action"
-        if sure and self._borne_out(before, state) and after.support < least:
+        if sure and self._borne_out(before, state, thin) and after.support < least:
             return replace(after, support=least)
         return after
 
-    def _borne_out(self, draft: Draft, state: State) -> bool:
-        """Whether enough speaks for an item; for work without a date, more once a meeting has got long."""
+    def _borne_out(self, draft: Draft, state: State, thin: bool) -> bool:
+        """Whether enough speaks for an item; for work without a date, more once much was said and little agreed."""
         undated = draft.family == "action" and draft.due is None and draft.claim.kind in ("self", "you")
-        late = not state.finished and state.long_from is not None and draft.first_index >= state.long_from
+        long = thin and not state.finished and state.long_from is not None
+        late = long and draft.first_index >= (state.long_from or 0)
         more = (0.3 if draft.claim.kind == "you" else 0.2) if undated and late else 0.0
         return draft.support >= self._threshold(draft.family) + more
 
-    def _weighed(self, draft: Draft, state: State, handed: list[int]) -> Draft:
+    def _weighed(self, draft: Draft, state: State, handed: list[int], thin: bool) -> Draft:
         """Work is handed out at the end of a meeting; its beginning tells what is known already."""
         place = draft.first_index / max(1, state.count)
-        long = state.last_ns - state.first_ns > LONG_MEETING_NS
+        long = thin and state.last_ns - state.first_ns > LONG_MEETING_NS
         if draft.family == "action" and place >= 0.82 and draft.claim.kind in ("you", "named", "group"):
             if not _hands_out(draft):
                 return draft
@@ -231,10 +236,11 @@ class RuleEngine:
 
     def items(self, state: State) -> tuple[DraftItem, ...]:
         """Items in the order in which they were first spoken of, taken-back ones marked."""
+        thin = sparse(state) >= SPARSE
         out = [
             self._known_item(d, state)
             for d in state.drafts
-            if self._borne_out(d, state)
+            if self._borne_out(d, state, thin)
             and d.mode not in ("offer", "refused")
             and (d.family != "question" or d.mode in ("open", "solved"))
         ]

@@ -16,10 +16,11 @@ from models.minutes.appraisal import Appraisal, Judgement
 from models.minutes.inputs import FINAL, SETTLED
 from models.minutes.scores import ELSEWHERE, NOBODY, UtteranceScores
 from operators.compose import clean
-from operators.understand.appraise import LONG_MEETING, figures_of
+from operators.understand.appraise import figures_of
 from operators.understand.birth import TAKEN_BACK
 from operators.understand.conceive import conceived
 from operators.understand.cues import Reading, cues_of
+from operators.understand.density import SPARSE, sparse
 from operators.understand.engine import RuleEngine
 from operators.understand.follow import FIRMLY_AGREED
 from operators.understand.hear import Heard
@@ -37,7 +38,7 @@ _AROUND: Final = 12
 _AROUND_KEPT: Final = 8
 _AROUND_TOLD: Final = 2
 _AROUND_WORDS: Final = 16
-"""Of the talk around an item of a long meeting so many utterances are told with it, each in so many words."""
+"""Of the talk around an item of sparse talk so many utterances are told with it, each in so many words."""
 _HINT: Final = 0.02
 _FOUND_KEPT: Final = 4096
 _FIRM: Final = 0.6
@@ -93,7 +94,7 @@ class HybridEngine(RuleEngine):
     scorer: Scorer | None = None
     appraisal: Appraisal | None = None
     hybrid: HybridSettings = field(default_factory=HybridSettings)
-    _found: dict[int, tuple[Draft, bool, float]] = field(
+    _found: dict[int, tuple[Draft, float, float]] = field(
         default_factory=dict, init=False, repr=False, compare=False
     )
     """Probabilities found lately, by the identity of their drafts. Changes no result."""
@@ -241,29 +242,32 @@ class HybridEngine(RuleEngine):
             return super().items(state)
         sure: dict[str, float] = {}
         drafts: list[Draft] = []
-        long = state.count > LONG_MEETING
+        thin = sparse(state)
         for draft in _candidates(state):
             judgement = self.appraisal.families[draft.family]
-            likely = self.sure(self._likely(judgement, draft, state), draft, long)
-            if likely >= (judgement.threshold_long if long else judgement.threshold):
+            likely = self.sure(self._likely(judgement, draft, state, thin), draft)
+            if likely >= (judgement.threshold_sparse if thin >= SPARSE else judgement.threshold):
                 sure[draft.id] = likely
                 drafts.append(draft)
         made = self._made_of(drafts, state)
         return tuple(replace(item, confidence=_told(sure[draft.id])) for draft, item in apart(made, sure))
 
     @staticmethod
-    def sure(likely: float, draft: Draft, long: bool) -> float:
-        """The probability of a draft by its figures, or what senses and, outside of long meetings, words say alone."""
-        return max(likely, sure_by_senses(draft), 0.0 if long else sure_by_words(draft))
+    def sure(likely: float, draft: Draft) -> float:
+        """The probability of a draft by its figures, or what senses or words say alone."""
+        return max(likely, sure_by_senses(draft), sure_by_words(draft))
 
     def in_the_making(self, state: State) -> tuple[tuple[Draft, DraftItem], ...]:
-        """All that ``items`` would judge, however unsure; in a long meeting with the talk around as evidence."""
+        """All that ``items`` would judge, however unsure; in sparse talk with what was said around it."""
         return self._made_of(_candidates(state), state)
 
     def _made_of(self, drafts: Sequence[Draft], state: State) -> tuple[tuple[Draft, DraftItem], ...]:
-        long = state.count > LONG_MEETING
+        thin = sparse(state) >= SPARSE
         return tuple(
-            (draft, self._gathered(draft, state) if long else self._known_item(draft, state))
+            (
+                draft,
+                self._gathered(draft, state) if thin and draft.by_model else self._known_item(draft, state),
+            )
             for draft in drafts
         )
 
@@ -278,17 +282,16 @@ class HybridEngine(RuleEngine):
             return replace(item, owner=None, owner_external=False)
         return item
 
-    def _likely(self, judgement: Judgement, draft: Draft, state: State) -> float:
+    def _likely(self, judgement: Judgement, draft: Draft, state: State, thin: float) -> float:
         """Probability of a draft; kept as long as the draft stays, for while a meeting lasts only that counts."""
         if state.finished:
             return judgement.probability(figures_of(draft, state))
-        long = state.count > LONG_MEETING
         known = self._found.get(id(draft))
-        if known is None or known[0] is not draft or known[1] != long:
+        if known is None or known[0] is not draft or known[1] != thin:
             if len(self._found) >= _FOUND_KEPT:
                 self._found.clear()
             likely = judgement.probability(figures_of(draft, state))
-            known = self._found[id(draft)] = (draft, long, likely)
+            known = self._found[id(draft)] = (draft, thin, likely)
         return known[2]
 
     def forget_made(self) -> None:
@@ -297,7 +300,7 @@ class HybridEngine(RuleEngine):
         self._found.clear()
 
     def _gathered(self, draft: Draft, state: State) -> DraftItem:
-        """The item with what belongs to the same talk as evidence, as far as there is room."""
+        """What only the model found, with what belongs to the same talk: nobody said it in one sentence there."""
         item = self._known_item(draft, state)
         least = 0.2 * max((j.of(draft.family) for _, j in draft.judged), default=1.0)
         known = {p.quote.utterance_id for p in draft.evidence}
@@ -309,7 +312,7 @@ class HybridEngine(RuleEngine):
         shown = {q.utterance_id for q in evidence}
         text = item.text
         for a in [a for a in more if a.piece.quote.utterance_id in shown and a.words][:_AROUND_TOLD]:
-            text = f"{text.rstrip('.')}; {a.words[:1].lower()}{a.words[1:]}" if a.words not in text else text
+            text = f"{text.rstrip('.')}. {a.words[:1].upper()}{a.words[1:]}" if a.words not in text else text
         return replace(item, text=text, evidence=evidence)
 
 
