@@ -372,19 +372,29 @@ def apart(
 ) -> list[tuple[Draft, DraftItem]]:
     """Items without those that rest on what a surer one of their kind has as evidence: one talk, one item.
 
-    Items that were taken back neither go nor make others go.
+    Items that were taken back neither go nor make others go, and what somebody plainly promised stays beside what
+    somebody else promised on top of it (*I will send it*, *I will check it*).
     """
     made = tuple(made)
-    used: dict[Family, set[str]] = {family: set() for family in FAMILIES}
+    used: dict[Family, dict[str, set[str | None]]] = {family: {} for family in FAMILIES}
     kept = {draft.id for draft, _ in made if draft.withdrawn}
     standing = [pair for pair in made if not pair[0].withdrawn]
     for draft, item in sorted(standing, key=lambda pair: (-sure[pair[0].id], pair[0].id)):
         mine = used[draft.family]
-        if _main_utterance(draft) in mine:
+        promised = _promised_by(draft)
+        takers = mine.get(_main_utterance(draft), set())
+        if takers and (promised is None or not takers.isdisjoint((None, promised))):
             continue
         kept.add(draft.id)
-        mine.update(q.utterance_id for q in item.evidence)
+        for quote in item.evidence:
+            mine.setdefault(quote.utterance_id, set()).add(promised)
     return [pair for pair in made if pair[0].id in kept]
+
+
+def _promised_by(draft: Draft) -> str | None:
+    """Who said *I will* of a task, where rules alone would believe it."""
+    own = draft.family == "action" and draft.claim.kind == "self" and not draft.by_model
+    return draft.speaker if own and draft.support >= _PLAIN_PROMISE else None
 
 
 def _main_utterance(draft: Draft) -> str:
@@ -405,6 +415,10 @@ def _among(draft: Draft, hints: Sequence[Hint]) -> Draft:
         return draft
     best = sorted((*draft.around, *near), key=lambda a: (-a.likely, a.piece.index))
     return replace(draft, around=tuple(best[:_AROUND_KEPT]))
+
+
+_PLAIN_PROMISE: Final = 0.6
+"""Support from which rules take a task for one."""
 
 
 def _candidates(state: State) -> tuple[Draft, ...]:

@@ -324,3 +324,11 @@ def test_who_was_seen_to_nod_has_the_task_whoever_the_model_points_at() -> None:
         spoken = [replace(first, senses=senses), *rest]
         (item,) = _standing(engine, engine.finish(_read(engine, spoken)), "action_item")
         assert item.owner == owner
+
+
+def test_a_promise_stays_beside_another_that_rests_on_it() -> None:
+    first, second = "I will send the report tomorrow.", "I will check it the day after tomorrow."
+    scores = {first: UtteranceScores(action=0.8), second: UtteranceScores(action=0.9)}
+    engine = HybridEngine(scorer=Says(scores), appraisal=_BY_SCORE)
+    state = engine.finish(_read(engine, _said(("Mira", first), ("Tom", second))))
+    assert [i.owner for i in _standing(engine, state, "action_item")] == ["Mira", "Tom"]
