@@ -7,9 +7,12 @@ the utterances in their final order, ``cues`` (a row of figures for each). Print
 
 import argparse
 import gzip
+import io
 import json
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from operators.understand.cues import CUES, Figures, cues_of
@@ -31,6 +34,17 @@ def cues_in(script: Script, engine: RuleEngine) -> tuple[list[str], list[Figures
     return ids, rows
 
 
+@contextmanager
+def packed(path: Path) -> Iterator[io.TextIOBase]:
+    """Text packed with gzip; the same text makes the same file, whenever it is written."""
+    with (
+        path.open("wb") as file,
+        gzip.GzipFile(filename="", mode="wb", compresslevel=4, fileobj=file, mtime=0) as content,
+        io.TextIOWrapper(content, encoding="utf-8") as out,
+    ):
+        yield out
+
+
 def main(arguments: list[str] | None = None) -> int:
     """Command line; 0 when done, 2 when the input is not there."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
@@ -48,7 +62,7 @@ def main(arguments: list[str] | None = None) -> int:
         return 2
     begun, count, engine = time.perf_counter(), 0, RuleEngine()
     given.out.parent.mkdir(parents=True, exist_ok=True)
-    with gzip.open(given.out, "wt", encoding="utf-8", compresslevel=4) as out:
+    with packed(given.out) as out:
         for number, script in enumerate(scripts, 1):
             ids, rows = cues_in(script, engine)
             count += len(ids)
