@@ -1,18 +1,27 @@
 """Rooms with faulty clocks and deliveries through the whole chain: the minutes of the clean room, or marked gaps."""
 
 import re
+import time
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
-from typing import Any, Final
+from threading import Thread
+from typing import Any, Final, Literal
 
 import numpy as np
+import pytest
+from confluent_kafka import Producer
 
-from benchmarks.faulty_room import Captured, Played, capture, play
+from benchmarks.faulty_room import Captured, Played, arrivals, capture, play
+from contracts.messages import EndOfStream, MeetingEnded
+from contracts.packet import Packet, encode
 from contracts.timeline import ClockRecord, GapRecord, UtteranceRecord
+from contracts.topics import AUDIO, TIMELINE, VIDEO
 from devices.faults import ClockFault, DeliveryFault, DeviceClock
+from flows.installation import Installation
 from operators.align.grid import to_timeline_ns
 from operators.clock.records import in_force
+from tests.flows.live_chain import PATIENCE_S, Chain
 
 S: Final = 1_000_000_000
 MS: Final = 1_000_000
@@ -113,3 +122,64 @@ def test_with_loss_gaps_are_marked_and_nothing_is_invented() -> None:
             assert set(quote.split()) <= heard
         assert owner in (None, *(item[2] for item in said(clean.minutes)))
         assert due in (None, *(item[3] for item in said(clean.minutes)))
+
+
+@pytest.mark.slow
+def test_kills_of_both_flows_in_a_room_with_faults_change_no_minutes(tmp_path: Path) -> None:
+    """Both flows are killed twice while sound comes late, repeated, out of order and with wrong stamps."""
+    meeting_id = captured().room.meeting_id
+    # What a restart takes is no silence of the room's. The room is played with rules alone.
+    settings = {"MINUTED_PARTIALS": "false", "MINUTED_STREAM_IDLE_S": "300", "MINUTED_MODEL": "rules"}
+    with Installation(tmp_path / "installation", settings=settings) as installation:
+        chain = Chain(installation)
+        sending = Thread(target=send, args=(chain,))
+        sending.start()
+        for more in (60, 60):
+            before = len(chain.reader.of(TIMELINE))
+            chain.wait(partial(_grown, chain, before + more), f"{more} more records")
+            for flow in installation.flows.values():
+                flow.kill()
+            for flow in installation.flows.values():
+                flow.start()
+            for flow in installation.flows.values():
+                flow.wait_ready()
+        sending.join()
+        document = chain.minutes(meeting_id)
+        chain.close()
+    assert said(document.model_dump(mode="json")) == said(played(faulty=False, jitter=False).minutes)
+
+
+def _grown(chain: Chain, count: int) -> bool:
+    return len(chain.reader.of(TIMELINE)) >= count
+
+
+def send(chain: Chain) -> None:
+    """The room with its faults as its devices would send it; arrival times are made up."""
+    room = captured().room
+    for control in room.control:
+        chain.control(control)
+    producer, names = Producer(chain.link.producer()), chain.link.names
+    partition, begun = names.partition(room.meeting_id), time.monotonic()
+    last: dict[str, Packet] = {}
+    at_ns = 0
+    first_ns: int | None = None
+    for at_ns, name, packet in arrivals(captured(), CLOCKS, JITTER):
+        first_ns = at_ns if first_ns is None else first_ns
+        time.sleep(max(0.0, begun + (at_ns - first_ns) / 1e9 - time.monotonic()))
+        topic = names.of(AUDIO if name.endswith("/audio") else VIDEO)
+        producer.produce(
+            topic, encode(packet), key=room.meeting_id, partition=partition, timestamp=at_ns // MS
+        )
+        producer.poll(0)
+        if name not in last or packet.sequence > last[name].sequence:
+            last[name] = packet
+    assert producer.flush(PATIENCE_S) == 0
+    for name, packet in last.items():
+        modality: Literal["audio", "video"] = "audio" if name.endswith("/audio") else "video"
+        over = EndOfStream(
+            meeting_id=room.meeting_id, device_id=packet.device_id, stream_epoch=packet.stream_epoch,
+            sequence=packet.sequence + 1,
+            timestamp_ns=packet.timestamp_ns + packet.duration_ns, modality=modality,
+        )  # fmt: skip
+        chain.send(AUDIO if modality == "audio" else VIDEO, over.to_bytes(), room.meeting_id)
+    chain.control(MeetingEnded(meeting_id=room.meeting_id))
