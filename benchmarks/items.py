@@ -127,12 +127,14 @@ def judged_of(script: Script, engine: HybridEngine, limits: Limits, group: str) 
     for said in spoken:
         state = engine.step(state, said)
     state = engine.finish(state)
-    out = []
+    thin, out = sparse(state), []
     for draft, item in engine.in_the_making(state):
         entry = entry_of(item, by_id, "model")
         found = edges_of([entry], SECTION_OF[draft.family], script, limits)
-        out.append(Candidate(draft.family, figures_of(draft, state), draft, item, entry, bool(found[0])))
-    return Judged(script, limits, group, sparse(state) >= SPARSE, tuple(out))
+        out.append(
+            Candidate(draft.family, figures_of(draft, state, thin), draft, item, entry, bool(found[0]))
+        )
+    return Judged(script, limits, group, thin >= SPARSE, tuple(out))
 
 
 def read_all(

@@ -11,7 +11,7 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from contracts.refusals import first_refusal
 from contracts.topics import DEFAULT_SHARDS, TopicNames
-from operators.broker.client_file import client_settings
+from operators.broker.client_file import check_client_file, client_settings
 from operators.broker.kafka_link import BrokerLink
 
 
@@ -33,7 +33,7 @@ def _addresses(text: str) -> str:
 
 def _client(path: Path | None) -> Path | None:
     if path is not None:
-        client_settings(path)
+        check_client_file(path)
     return path
 
 

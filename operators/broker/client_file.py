@@ -29,11 +29,11 @@ _TAKEN: Final = re.compile(
 
 
 def client_settings(path: Path) -> dict[str, str]:
-    """Settings of the file, tried on a client that connects to nothing.
+    """Settings of the file.
 
     Raises:
-        ValueError: it cannot be read, a line is no setting or sets what is not left to it, or the client refuses one.
-            No message repeats a value, which may be a password.
+        ValueError: it cannot be read, or a line is no setting or sets what is not left to it. No message repeats a
+            value, which may be a password.
     """
     try:
         lines = read_small(path, _MOST_BYTES, pipes=True).decode().splitlines()
@@ -54,12 +54,21 @@ def client_settings(path: Path) -> dict[str, str]:
                 f"line {number}: {name} is not left to this file, which is for encryption and login"
             )
         settings[name] = value
+    return settings
+
+
+def check_client_file(path: Path) -> None:
+    """Try the settings of the file on a client that connects to nothing.
+
+    Raises:
+        ValueError: as `client_settings`, or the client refuses one.
+    """
+    settings = client_settings(path)
     try:
         config: dict[str, Any] = {"logger": _SILENT, **settings}
         AdminClient(config)
     except KafkaException as error:
         raise ValueError(f"the Kafka client refuses it: {_without(settings, error.args[0].str())}") from None
-    return settings
 
 
 def _without(settings: dict[str, str], said: str) -> str:

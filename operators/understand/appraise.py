@@ -8,7 +8,6 @@ from typing import Final
 from operators.compose import says_little
 from operators.language.text import clauses_of
 from operators.understand.birth import MOCKS
-from operators.understand.density import sparse
 from operators.understand.state import Draft, Judged, State
 
 _CLAIMS: Final = ("self", "you", "named", "group", "none")
@@ -36,10 +35,12 @@ FIGURES: Final = (*_PLAIN, "sparse", "place", "near_end", *(f"sparse_{name}" for
 """Names of the figures, in order."""
 
 
-def figures_of(draft: Draft, state: State) -> tuple[float, ...]:
-    """Figures of one draft as the meeting stands; those of its place mean something once it is over."""
+def figures_of(draft: Draft, state: State, thin: float) -> tuple[float, ...]:
+    """Figures of one draft as the meeting stands; those of its place mean something once it is over.
+
+    ``thin``: how sparse the talk is (`operators/understand/density.py`), worked out once for all drafts.
+    """
     plain = dict(zip(_PLAIN, _plain(draft), strict=True))
-    thin = sparse(state)
     place = draft.first_index / max(1, state.count) if state.finished else 0.5
     near_end = float(state.finished and place >= 0.85)
     return (

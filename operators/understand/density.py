@@ -9,7 +9,8 @@ SPARSE: Final = 0.5
 _FEW: Final = 0.02
 _MANY: Final = 0.06
 _AT_FIRST: Final = (6, 60)
-_PLAINLY: Final = 0.6
+PLAINLY: Final = 0.6
+"""Support from which rules take an item for one that was plainly said."""
 
 
 def sparse(state: State) -> float:
@@ -19,7 +20,7 @@ def sparse(state: State) -> float:
     dense and becomes sparse little by little, where little is agreed in much talk.
     """
     plain = sum(
-        not d.by_model and not d.withdrawn and d.family != "question" and d.support >= _PLAINLY
+        not d.by_model and not d.withdrawn and d.family != "question" and d.support >= PLAINLY
         for d in state.drafts
     )
     rate = (_AT_FIRST[0] + plain) / (_AT_FIRST[1] + state.count)

@@ -206,9 +206,9 @@ class RuleEngine:
     def _borne_out(self, draft: Draft, state: State, thin: bool) -> bool:
         """Whether enough speaks for an item; for work without a date, more once much was said and little agreed."""
         undated = draft.family == "action" and draft.due is None and draft.claim.kind in ("self", "you")
-        long = thin and not state.finished and state.long_from is not None
-        late = long and draft.first_index >= (state.long_from or 0)
-        more = (0.3 if draft.claim.kind == "you" else 0.2) if undated and late else 0.0
+        late = state.long_from is not None and draft.first_index >= state.long_from
+        asked = undated and late and thin and not state.finished
+        more = (0.3 if draft.claim.kind == "you" else 0.2) if asked else 0.0
         return draft.support >= self._threshold(draft.family) + more
 
     def _weighed(self, draft: Draft, state: State, handed: list[int], thin: bool) -> Draft:

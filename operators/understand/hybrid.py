@@ -20,7 +20,7 @@ from operators.understand.appraise import figures_of
 from operators.understand.birth import TAKEN_BACK
 from operators.understand.conceive import conceived
 from operators.understand.cues import Reading, cues_of
-from operators.understand.density import SPARSE, sparse
+from operators.understand.density import PLAINLY, SPARSE, sparse
 from operators.understand.engine import RuleEngine
 from operators.understand.follow import FIRMLY_AGREED
 from operators.understand.hear import Heard
@@ -285,12 +285,12 @@ class HybridEngine(RuleEngine):
     def _likely(self, judgement: Judgement, draft: Draft, state: State, thin: float) -> float:
         """Probability of a draft; kept as long as the draft stays, for while a meeting lasts only that counts."""
         if state.finished:
-            return judgement.probability(figures_of(draft, state))
+            return judgement.probability(figures_of(draft, state, thin))
         known = self._found.get(id(draft))
         if known is None or known[0] is not draft or known[1] != thin:
             if len(self._found) >= _FOUND_KEPT:
                 self._found.clear()
-            likely = judgement.probability(figures_of(draft, state))
+            likely = judgement.probability(figures_of(draft, state, thin))
             known = self._found[id(draft)] = (draft, thin, likely)
         return known[2]
 
@@ -394,7 +394,7 @@ def apart(
 def _promised_by(draft: Draft) -> str | None:
     """Who said *I will* of a task, where rules alone would believe it."""
     own = draft.family == "action" and draft.claim.kind == "self" and not draft.by_model
-    return draft.speaker if own and draft.support >= _PLAIN_PROMISE else None
+    return draft.speaker if own and draft.support >= PLAINLY else None
 
 
 def _main_utterance(draft: Draft) -> str:
@@ -415,10 +415,6 @@ def _among(draft: Draft, hints: Sequence[Hint]) -> Draft:
         return draft
     best = sorted((*draft.around, *near), key=lambda a: (-a.likely, a.piece.index))
     return replace(draft, around=tuple(best[:_AROUND_KEPT]))
-
-
-_PLAIN_PROMISE: Final = 0.6
-"""Support from which rules take a task for one."""
 
 
 def _candidates(state: State) -> tuple[Draft, ...]:
