@@ -75,7 +75,7 @@ class VoiceActivity:
         file = path or _bundled()
         try:
             self._session: Any = onnxruntime.InferenceSession(
-                str(file), sess_options=options, providers=["CPUExecutionProvider"]
+                str(file), sess_options=options, providers=["CPUExecutionProvider"], enable_fallback=0
             )
         except Exception as error:  # onnxruntime raises classes of its own that it does not export
             reason = str(error).splitlines()[0]

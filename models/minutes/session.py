@@ -69,7 +69,7 @@ class MinutesModel:
         try:
             graph = path.read_bytes()
             self._session: Any = onnxruntime.InferenceSession(
-                graph, options, providers=["CPUExecutionProvider"]
+                graph, options, providers=["CPUExecutionProvider"], enable_fallback=0
             )
             told = self._session.get_modelmeta().custom_metadata_map
         except OSError as error:

@@ -28,7 +28,7 @@ class VerifierModel:
         try:
             data = path.read_bytes()
             self._session: Any = onnxruntime.InferenceSession(
-                data, options, providers=["CPUExecutionProvider"]
+                data, options, providers=["CPUExecutionProvider"], enable_fallback=0
             )
             told = self._session.get_modelmeta().custom_metadata_map
         except OSError as error:
