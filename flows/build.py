@@ -53,10 +53,6 @@ PERCEIVE_STEPS = ("ingest", "clock", "perceive")
 MINUTES_STEPS = ("align", "understand", "deliver")
 RULES_VERSION = "rules-en/1"
 
-_BEHIND_S = 10.0
-"""Speech that has waited for a worker for so long is heard without second looks, so that a meeting comes back to time."""
-
-
 NO_VERIFIER = "The verifier model could not be used; items were held against rules alone."
 
 
@@ -152,7 +148,7 @@ def add_perceive(flow: Dataflow, settings: Settings) -> KeyedStream[tuple[int, O
     recogniser.warm_up()
     voice = VoiceActivity()
     workers = MediaWorkers(
-        lambda: recogniser, recognition_workers=settings.recognition_workers, behind_s=_BEHIND_S
+        lambda: recogniser, recognition_workers=settings.recognition_workers, behind_s=settings.shed_after_s
     )
     workers.warm_up()
     atexit.register(workers.close)

@@ -128,8 +128,12 @@ def test_with_loss_gaps_are_marked_and_nothing_is_invented() -> None:
 def test_kills_of_both_flows_in_a_room_with_faults_change_no_minutes(tmp_path: Path) -> None:
     """Both flows are killed twice while sound comes late, repeated, out of order and with wrong stamps."""
     meeting_id = captured().room.meeting_id
-    # What a restart takes is no silence of the room's. The room is played with rules alone.
-    settings = {"MINUTED_PARTIALS": "false", "MINUTED_STREAM_IDLE_S": "300", "MINUTED_MODEL": "rules"}
+    # What a restart takes is no silence of the room's, and nothing is left out to come back to time sooner. The room is
+    # played with rules alone.
+    settings = {
+        "MINUTED_PARTIALS": "false", "MINUTED_STREAM_IDLE_S": "300", "MINUTED_SHED_AFTER_S": "86400",
+        "MINUTED_MODEL": "rules",
+    }  # fmt: skip
     with Installation(tmp_path / "installation", settings=settings) as installation:
         chain = Chain(installation)
         sending = Thread(target=send, args=(chain,))

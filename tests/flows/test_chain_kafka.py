@@ -95,7 +95,9 @@ def test_control_keeps_the_newest_of_a_subject_and_is_read_from_the_beginning(li
 @pytest.fixture
 def installation(tmp_path: Path, kafka_parts: None) -> Iterator[Installation]:
     with Installation(
-        tmp_path / "installation", broker="kafka", settings={"MINUTED_PARTIALS": "false"}
+        tmp_path / "installation",
+        broker="kafka",
+        settings={"MINUTED_PARTIALS": "false", "MINUTED_SHED_AFTER_S": "86400"},
     ) as running:
         yield running
 

@@ -60,7 +60,8 @@ def folder(path: Path, meeting_id: str) -> Path:
 def chain(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Chain]:
     where = tmp_path_factory.mktemp("people")
     with Installation(
-        where / "installation", settings={"MINUTED_PARTIALS": "false", "MINUTED_MODEL": "rules"}
+        where / "installation",
+        settings={"MINUTED_PARTIALS": "false", "MINUTED_MODEL": "rules", "MINUTED_SHED_AFTER_S": "86400"},
     ) as installation:
         chain = Chain(installation)
         for name in ("m", "other"):
