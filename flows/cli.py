@@ -1,43 +1,62 @@
 """The ``minuted`` command. Exit codes: 0 done, 2 wrong input or settings (one line), 1 our fault."""
 
 import datetime
+import importlib
 import io
 import json
 import os
 import signal
 import sys
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Literal, NoReturn
+from typing import Annotated, Any, Final, Literal, NoReturn
 
 import typer
+from typer.core import TyperGroup
 
 from operators.settings import SettingsProblem, load_settings
 
-from .audit import AuditProblem
-from .audit import app as audit_app
-from .calibrate_command import calibrate
 from .command_settings import PATIENCE_S, settings_of
-from .review import ReviewProblem
-from .review_command import purge_meeting, review
-from .rules import RulesProblem
-from .rules import app as rules_app
+
+_LATER: Final[Mapping[str, tuple[str, str]]] = {
+    "rules": (".rules", "app"),
+    "audit": (".audit", "app"),
+    "review": (".review_command", "review"),
+    "purge": (".review_command", "purge_meeting"),
+    "calibrate": (".calibrate_command", "calibrate"),
+}
+"""Where commands are whose modules take a second of processor time to load: who publishes does not pay for them."""
+
+
+class _Commands(TyperGroup):
+    """All commands; those of ``_LATER`` are loaded when one of them, or the list of all, is asked for."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        return [*super().list_commands(ctx), *_LATER]
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        place = _LATER.get(cmd_name)
+        if place is None:
+            return super().get_command(ctx, cmd_name)
+        found = getattr(importlib.import_module(place[0], __package__), place[1])
+        holder = typer.Typer()
+        if isinstance(found, typer.Typer):
+            holder.add_typer(found, name=cmd_name)
+        else:
+            holder.command(cmd_name)(found)
+        return typer.main.get_group(holder).commands[cmd_name]
+
 
 app = typer.Typer(
     help="Turns the streams of a meeting room into minutes while the meeting is still going on.",
-    no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False,
+    no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False, cls=_Commands,
 )  # fmt: skip
 broker_app = typer.Typer(help="A broker on this machine, for trying things out.", no_args_is_help=True)
 topics_app = typer.Typer(help="The topics of the contract.", no_args_is_help=True)
 app.add_typer(broker_app, name="broker")
 app.add_typer(topics_app, name="topics")
-app.add_typer(rules_app, name="rules")
-app.add_typer(audit_app, name="audit")
-app.command("review")(review)
-app.command("purge")(purge_meeting)
-app.command("calibrate")(calibrate)
 
 Inputs = Annotated[
     list[Path], typer.Argument(metavar="INPUT…", help="sound, video, transcripts, or one room folder")
@@ -414,7 +433,10 @@ def _problems() -> tuple[type[Exception], ...]:
     from models.speech_recogniser import ModelError
     from operators.broker.kafka_link import BrokerUnreachable, TopicProblem
 
+    from .audit import AuditProblem
     from .brokers import BrokerError
+    from .review import ReviewProblem
+    from .rules import RulesProblem
 
     return (
         UserProblem,

@@ -5,6 +5,8 @@ import shlex
 from pathlib import Path
 
 import pytest
+import typer
+from typer.core import TyperGroup
 from typer.main import get_command
 
 from docs.settings_table import PAGE, with_table
@@ -23,10 +25,15 @@ def commands() -> dict[str, set[str]]:
     waiting = [("", get_command(app))]
     while waiting:
         name, command = waiting.pop()
-        for child, inner in getattr(command, "commands", {}).items():
-            waiting.append((f"{name} {child}".strip(), inner))
-        if not hasattr(command, "commands"):
+        if not isinstance(command, TyperGroup):
             found[name] = {option for parameter in command.params for option in parameter.opts}
+            continue
+        context = typer.Context(command)
+        for child in command.list_commands(context):
+            # Some commands are loaded only when they are asked for.
+            inner = command.get_command(context, child)
+            assert inner is not None
+            waiting.append((f"{name} {child}".strip(), inner))
     return found
 
 
