@@ -136,6 +136,7 @@ def perceive_settings(settings: Settings, ordinary_words: frozenset[str]) -> Per
     """Settings of the perceive step that the flow's settings ask for."""
     return PerceiveSettings(
         stream_idle_s=settings.stream_idle_s, meeting_idle_s=settings.meeting_idle_s,
+        late_s=settings.shed_after_s,
         speech=SpeechSettings(partials=settings.partials),
         ordinary_words=ordinary_words,
     )  # fmt: skip

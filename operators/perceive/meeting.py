@@ -40,7 +40,7 @@ from operators.align.grid import clock_in_force, is_step, to_timeline_ns
 from operators.clock import Timed
 from operators.ingest import Arrival, Late, Loss, modality_of
 from operators.media.client import DecodedPictures, DecodedSound, DecodeFailed, FullFrame
-from operators.perceive.people import People, Seen
+from operators.perceive.people import People, Seen, told_from
 from operators.perceive.pictures import (
     DecodePicture,
     FetchFrame,
@@ -118,6 +118,8 @@ class MeetingPerception:
         self._settled_end = self._hurried = False
         self._speech = MeetingSpeech(_speech_settings(settings, live), voice)
         self._pictures = MeetingPictures(settings.slides)
+        self._held: list[RecognitionRequest] = []
+        """Waiting for slides. A restart asks for what had no answer anew."""
         self._out: list[Emission] = []
         self._decided: dict[str, AnyRecord] = {}
         self._decided_texts: dict[tuple[str, int], UtteranceRecord] = {}
@@ -434,7 +436,9 @@ class MeetingPerception:
             if decided is not None:
                 self._speech.result(event.piece_id, event.version, as_recognition(decided, event.start_ns))
                 self._advance()
-            elif event.kind != "partial" or self._live:
+            elif event.kind != "partial":
+                self._hear(event)
+            elif self._live:
                 self._out.append(replace(event, hotwords=self._terms(event.device, event.start_ns)))
         elif isinstance(event, PieceText) and event.state == "partial":
             self._partial(event)
@@ -453,6 +457,32 @@ class MeetingPerception:
                 "late_sound",
                 f"Sound of {event.device} came so late that who spoke was decided without it.",
             )
+
+    def _hear(self, request: RecognitionRequest) -> None:
+        """Ask for words, once every slide is read of which recognition is to be told.
+
+        Else the words would depend on how fast slides are read. Who is late beyond all measure is not waited for.
+        """
+        at_ns = self._timeline_ns(request.device, request.start_ns)
+        late_ns = self._streams[f"{request.device}/audio"].raw_ns - request.start_ns
+        if self._slides_unread(at_ns) and late_ns / 1e9 <= self._settings.late_s:
+            self._held = [h for h in self._held if h.piece_id != request.piece_id] + [request]
+        else:
+            self._out.append(replace(request, hotwords=self._terms(request.device, request.start_ns)))
+
+    def _hear_held(self) -> None:
+        held, self._held = self._held, []
+        for request in held:
+            self._hear(request)
+
+    def _slides_unread(self, at_ns: int) -> bool:
+        """Whether a slide may come out of what is being decoded or read that speech at this time is to know of."""
+        for name, stream in self._streams.items():
+            if stream.modality is Modality.VIDEO:
+                undone_ns = self._pictures.undone_ns(name)
+                if undone_ns is not None and told_from(self._timeline_ns(stream.device, undone_ns)) <= at_ns:
+                    return True
+        return False
 
     def _terms(self, device: str, raw_ns: int) -> tuple[str, ...]:
         """What recognition should expect of speech that began at a raw time of a device."""
@@ -519,6 +549,7 @@ class MeetingPerception:
                 self._features(step.stream, step.block)
             else:
                 self._slide(step.stream, step.slide)
+        self._hear_held()
 
     def _features(self, name: str, block: FeatureBlock) -> None:
         stream = self._streams[name]
@@ -677,6 +708,7 @@ class MeetingPerception:
         # A flow that runs for weeks would else keep the sound and pictures of every meeting that it had.
         self._speech = MeetingSpeech(_speech_settings(self._settings, self._live), self._voice)
         self._pictures = MeetingPictures(self._settings.slides)
+        self._held.clear()
         self._decided.clear()
         self._decided_texts.clear()
 

@@ -19,7 +19,7 @@ from contracts.messages import (
 from operators.speech.delay import Arrangement
 
 _HOTWORD_AGE_NS: Final = 10_000_000_000
-_SLIDES_KEPT: Final = 4
+_SLIDES_TOLD, _SLIDES_KEPT = 4, 64
 _TERMS_OF_A_SLIDE: Final = 12
 _INTRODUCES: Final = re.compile(r"\b(?:I'm|I am|my name is|my name's) ([^\W\d_]+)", re.IGNORECASE)
 
@@ -34,6 +34,11 @@ class Seen:
     device: str
     clock: int
     raw_ns: int
+
+
+def told_from(shown_ns: int) -> int:
+    """From which time of the timeline on recognition is told of a slide."""
+    return shown_ns + _HOTWORD_AGE_NS
 
 
 class People:
@@ -80,9 +85,9 @@ class People:
         was known of the slide's clock when it was shown.
         """
         words = [*self.names, *self._topics]
-        for seen, terms in self._slides:
-            if timeline_ns(seen) + _HOTWORD_AGE_NS <= at_ns:
-                words += terms
+        told = [terms for seen, terms in self._slides if told_from(timeline_ns(seen)) <= at_ns]
+        for terms in told[-_SLIDES_TOLD:]:
+            words += terms
         return tuple(dict.fromkeys(words))
 
     def arrangement(self, device: str, channels: int) -> Arrangement | None:

@@ -17,7 +17,7 @@ from operators.pictures.stream import PictureStreamSettings
 
 SAMPLE_NS: Final = PictureStreamSettings().sample_ns
 MAX_REPEATED_BYTES: Final = 4 * 1024 * 1024
-"""Coded bytes since the last key frame that are kept to set a restarted decoder going again."""
+"""Coded bytes that are kept to set a restarted decoder going again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,8 +83,22 @@ class _PictureStream:
     seen_ns: int = -(2**63)
     """Newest frame that the watcher has seen: frames come again after a restart."""
     undecoded: list[int] = field(default_factory=list)
-    since_key: list[Packet] = field(default_factory=list)
+    kept: list[Packet] = field(default_factory=list)
+    """Packets since a key frame: what a decoder needs that begins anew, and slides that are not read yet."""
     period_ns: int = 0
+
+    def forget_what_is_done(self) -> None:
+        """Let go of the packets before the last key frame of which nothing is needed any more."""
+        needed_ns = min([self.newest_ns, *(candidate.frame_ns for candidate in self.watcher.unread)])
+        if self.role == "slides":
+            needed_ns = min([needed_ns, *self.undecoded])
+        begins = [
+            place
+            for place, packet in enumerate(self.kept)
+            if packet.timestamp_ns <= needed_ns and (packet.key_frame or packet.codec is Codec.JPEG)
+        ]
+        if begins:
+            del self.kept[: begins[-1]]
 
 
 class MeetingPictures:
@@ -106,11 +120,11 @@ class MeetingPictures:
             known.period_ns = gap
         known.newest_ns = packet.timestamp_ns
         known.undecoded.append(packet.timestamp_ns)
+        known.kept.append(packet)
         if packet.key_frame or packet.codec is Codec.JPEG:
-            known.since_key.clear()
-        known.since_key.append(packet)
-        while sum(len(p.payload) for p in known.since_key) > MAX_REPEATED_BYTES:
-            known.since_key.pop(0)
+            known.forget_what_is_done()
+        while sum(len(p.payload) for p in known.kept) > MAX_REPEATED_BYTES:
+            known.kept.pop(0)
         return [DecodePicture(stream, packet, role)]
 
     def decoded(self, result: DecodedPictures) -> list[PictureStep]:
@@ -166,10 +180,18 @@ class MeetingPictures:
             held.append(known.watcher.open_since_ns)
         return min(held)
 
-    def recent(self, stream: str) -> Sequence[Packet]:
-        """Packets of a stream since its last key frame."""
+    def undone_ns(self, stream: str) -> int | None:
+        """Raw time of the first that is being decoded or read of a stream of slides; None where nothing is."""
         known = self._streams.get(stream)
-        return () if known is None else known.since_key
+        if known is None or known.role != "slides":
+            return None
+        asked = [candidate.start_ns for candidate in known.watcher.unread]
+        return min([*known.undecoded, *asked], default=None)
+
+    def recent(self, stream: str) -> Sequence[Packet]:
+        """Packets of a stream with which a decoder can begin anew."""
+        known = self._streams.get(stream)
+        return () if known is None else known.kept
 
     def sampling_ns(self, stream: str) -> int:
         """Spacing of the stream's frames."""
@@ -187,9 +209,13 @@ class MeetingPictures:
         out: list[PictureStep] = []
         for name, known in self._streams.items():
             # The decoder starts cold: it needs everything since the key frame, answered or not.
-            known.undecoded = [packet.timestamp_ns for packet in known.since_key]
-            out += [DecodePicture(name, packet, known.role) for packet in known.since_key]
-            out += [FetchFrame(name, candidate.frame_ns) for candidate in known.watcher.unread]
+            known.undecoded = [packet.timestamp_ns for packet in known.kept]
+            out += [DecodePicture(name, packet, known.role) for packet in known.kept]
+            for candidate in known.watcher.unread:
+                if candidate.frame_ns in known.undecoded:
+                    out.append(FetchFrame(name, candidate.frame_ns))
+                else:
+                    known.watcher.missed(candidate.frame_ns, known.newest_ns)
         return out
 
     def state(self) -> dict[str, Any]:
@@ -198,7 +224,7 @@ class MeetingPictures:
             name: {
                 "role": known.role, "watcher": known.watcher.state(), "newest_ns": known.newest_ns,
                 "seen_ns": known.seen_ns, "period_ns": known.period_ns,
-                "since_key": [_plain(packet) for packet in known.since_key],
+                "kept": [_plain(packet) for packet in known.kept],
             }
             for name, known in self._streams.items()
         }  # fmt: skip
@@ -213,7 +239,7 @@ class MeetingPictures:
             pictures._streams[name] = _PictureStream(
                 role=part["role"], watcher=SlideWatcher.from_state(settings, part["watcher"]),
                 newest_ns=part["newest_ns"], seen_ns=part["seen_ns"], period_ns=part["period_ns"],
-                since_key=list(part["since_key"]),
+                kept=list(part["kept"]),
             )  # fmt: skip
         return pictures
 

@@ -1,5 +1,6 @@
 """What perception of a meeting takes, asks for and gives, and what it knows of each stream."""
 
+import math
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -14,9 +15,13 @@ from operators.speech.recognise import SpeechSettings
 
 @dataclass(frozen=True, slots=True)
 class PerceiveSettings:
-    """``stream_idle_s``, ``meeting_idle_s``: silence after which a stream, a meeting is given up (wall clock)."""
+    """``stream_idle_s``, ``meeting_idle_s``: silence after which a stream, a meeting is given up (wall clock).
+
+    ``late_s``: speech that is behind by more does not wait for slides to be read.
+    """
 
     stream_idle_s: float = 15.0
+    late_s: float = math.inf
     meeting_idle_s: float = 600.0
     speech: SpeechSettings = field(default_factory=SpeechSettings)
     slides: SlideSettings = field(default_factory=SlideSettings)

@@ -246,6 +246,14 @@ class SlideWatcher:
         self._current = None
         return []
 
+    def missed(self, frame_ns: int, newest_ns: int) -> None:
+        """A restart lost the candidate's frame, which is no fault of the slide's: it is waited for anew from now on."""
+        entry = self._unread(frame_ns)
+        if entry is not None:
+            entry.asked, entry.frame_ns = False, newest_ns
+            entry.tries -= 1
+            self._current = None if entry is self._current else self._current
+
     @property
     def open_since_ns(self) -> int | None:
         """Start of the earliest slide that has no text yet; the stream's mark must not pass it."""

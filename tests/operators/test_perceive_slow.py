@@ -1,5 +1,6 @@
 """Meetings whose end, or whose device's silence, comes before what was said has been recognised; and those that hang."""
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -11,14 +12,16 @@ import soundfile
 from contracts.messages import EndOfStream, MeetingEnded, MeetingStarted
 from contracts.packet import ClockKind, Codec, Modality, Packet, encode
 from contracts.timeline import TIMELINE_RECORD, AnyRecord, Fence, MarkRecord, NoticeRecord
-from contracts.topics import AUDIO, CONTROL, TIMELINE, TopicNames
+from contracts.topics import AUDIO, CONTROL, TIMELINE, VIDEO, TopicNames
 from models.speech_recogniser import Recognition
 from models.voice_activity import VoiceActivity
 from operators.broker.journal import NoJournal
 from operators.broker.source import Backlog, CaughtUp, Received
 from operators.clock import Clock, ClockSettings
 from operators.ingest import Ingest, IngestSettings
+from operators.media.client import DecodedPictures
 from operators.perceive.overdue import OverdueSettings
+from operators.perceive.pictures import DecodePicture
 from operators.perceive.step import Answer, Owner, Perceive, Recognised
 from operators.perceive.types import Ask, PerceiveSettings
 from operators.speech.events import RecognitionRequest
@@ -34,14 +37,30 @@ class Late:
     """A recogniser whose answers come when they are let go."""
 
     asked: list[tuple[str, RecognitionRequest]] = field(default_factory=list)
+    pictures: list[DecodePicture] = field(default_factory=list)
+    """These have no answer until ``decoded`` is set."""
     free: bool = False
     hurried: bool = False
+    decoded: bool = False
+    _starts: list[int] = field(default_factory=list)
 
     def ask(self, owner: Owner, ask: Ask) -> None:
+        if isinstance(ask, DecodePicture):
+            self.pictures.append(ask)
+            return
         assert isinstance(ask, RecognitionRequest)
         self.asked.append((owner[1], ask))
+        if ask.kind != "partial":
+            self._starts.append(ask.start_ns)
+
+    def starts_s(self) -> list[float]:
+        """Where pieces begin whose words were asked for, counted from the first sound."""
+        return [(start_ns - 10**18) / 1e9 for start_ns in self._starts]
 
     def collect(self, shard: int) -> list[tuple[str, Answer]]:
+        if self.decoded:
+            pictures, self.pictures = self.pictures, []
+            return [("m", DecodedPictures(p.stream, p.packet.timestamp_ns, None, (), ())) for p in pictures]
         if not self.free:
             return []
         asked, self.asked = self.asked, []
@@ -60,13 +79,13 @@ class Late:
 class Shard:
     """The three steps of the first flow, a clock that is moved by hand, and a recogniser that can be held."""
 
-    def __init__(self) -> None:
+    def __init__(self, late_s: float = math.inf) -> None:
         self.now_s = 0.0
         self.workers = Late()
         self.log: list[AnyRecord | Fence] = []
         self._ingest, self._clock = Ingest(IngestSettings(), TopicNames(shards=1)), Clock(ClockSettings())
         self.perceive = Perceive(
-            0, PerceiveSettings(stream_idle_s=5.0), VoiceActivity(), self.workers, NoJournal(),
+            0, PerceiveSettings(stream_idle_s=5.0, late_s=late_s), VoiceActivity(), self.workers, NoJournal(),
             clock_s=lambda: self.now_s, run=lambda: 1,
         )  # fmt: skip
 
@@ -103,6 +122,16 @@ def sound(seconds: float) -> Iterator[tuple[str, bytes]]:
         yield AUDIO.name, encode(packet)
 
 
+def picture() -> tuple[str, bytes]:
+    """A picture of the slides, at the beginning."""
+    packet = Packet(
+        meeting_id="m", device_id="slides", modality=Modality.VIDEO, codec=Codec.JPEG, clock_kind=ClockKind.PTP,
+        stream_epoch=1, sequence=0, timestamp_ns=10**18, duration_ns=BLOCK_NS, payload=b"jpeg", width=320, height=180,
+        key_frame=True,
+    )  # fmt: skip
+    return VIDEO.name, encode(packet)
+
+
 def end_of_stream(seconds: float) -> tuple[str, bytes]:
     number = round(seconds * 10**9) // BLOCK_NS
     over = EndOfStream(
@@ -136,6 +165,25 @@ def test_minutes_say_once_that_words_were_heard_in_a_hurry() -> None:
         shard.feed(*sound(UTTERANCE_S), *sound(2 * UTTERANCE_S))
         notices = [record.code for record in shard.log if isinstance(record, NoticeRecord)]
         assert notices.count("hurried") == hurried
+
+
+def test_words_wait_for_slides_of_which_recognition_is_to_be_told() -> None:
+    """A picture takes very long. What was said ten seconds after it may be told of it; what was said before, not."""
+    shard = Shard()
+    shard.workers.free = True
+    shard.feed(picture(), *sound(24.0))
+    before = shard.workers.starts_s()
+    assert before
+    assert max(before) < 10.0
+    shard.workers.decoded = True
+    shard.wait(0.5)
+    assert shard.workers.starts_s()[: len(before)] == before
+    assert max(shard.workers.starts_s()) > 10.0
+    # Who is late by more than that does not wait.
+    shard = Shard(late_s=3.0)
+    shard.workers.free = True
+    shard.feed(picture(), *sound(24.0))
+    assert max(shard.workers.starts_s()) > 10.0
 
 
 def test_a_sentence_that_its_device_breaks_off_is_written() -> None:
