@@ -126,6 +126,7 @@ class Pieces:
                     piece = self._open_piece(track)
                     piece.closed = True
                     self._drop(piece, "too short")
+                    self._decide_those_that_wait()
                     track.piece_id = None
 
     def verdict(self, track: Track) -> Verdict | None:
@@ -332,15 +333,42 @@ class Pieces:
         if not found.text:
             if piece.closed:
                 self._drop(piece, found.suppressed or "no speech")
-            return
-        if piece.look and not piece.closed:
+                self._decide_those_that_wait()
+        elif piece.closed:
+            self._decide(piece)
+            self._decide_those_that_wait()
+        elif piece.look:
             self._show(piece, piece.settled, "partial", found)
-            return
-        if self._withdraw_echo(piece, found.text):
-            return
-        if not piece.closed:
+        elif not any(self._repeats(piece, other) for other in self._elsewhere(piece)):
             self._show(piece, piece.settled, "tentative", found)
+
+    def _decide(self, piece: Piece) -> None:
+        """Close a piece, or drop it as what another microphone heard better, and drop what repeats it.
+
+        Only final texts count, so that the outcome does not hang on when an answer came. Where it looks as if it
+        repeated what somebody is still saying, the piece waits for the end of that.
+        """
+        others = self._elsewhere(piece)
+        louder = [other for other in others if self._repeats(piece, other)]
+        final = next((other for other in louder if other.closed), None)
+        if final is not None:
+            self._drop(piece, f"cross-talk of {final.piece_id}")
+        elif louder:
             return
+        else:
+            self._close(piece)
+        for other in others:
+            if other.closed and other.recognition is not None and self._repeats(other, piece):
+                self._drop(other, f"cross-talk of {piece.piece_id}")
+
+    def _decide_those_that_wait(self) -> None:
+        for piece in list(self._pieces.values()):
+            if piece.closed and not piece.done and piece.recognition is not None and piece.recognition.text:
+                self._decide(piece)
+
+    def _close(self, piece: Piece) -> None:
+        found = piece.recognition
+        assert found is not None, "a piece is closed with the text that was heard in it"
         # Only now: nobody waits for it while somebody speaks.
         prosody = prosody_of(np.frombuffer(piece.pcm, np.int16).astype(np.float32) / 32768.0)
         piece.done, piece.shown = True, piece.settled
@@ -392,23 +420,17 @@ class Pieces:
         if piece.shown:
             self._events.append(PieceWithdrawn(piece.piece_id, piece.version, piece.device, reason))
 
-    def _withdraw_echo(self, piece: Piece, text: str) -> bool:
-        """Compare with what other microphones said at the same time; True if this piece is the echo."""
-        for other in list(self._pieces.values()):
-            heard = other.recognition
-            if other.stream == piece.stream or heard is None or not heard.text:
-                continue
-            spans = (self._span(piece), self._span(other))
-            margin_db = echo_margin_db(piece, other)
-            if margin_db is not None:
-                if is_echo(text, heard.text, *spans, margin_db):
-                    self._drop(piece, f"cross-talk of {other.piece_id}")
-                    return True
-                continue
-            margin_db = echo_margin_db(other, piece)
-            if margin_db is not None and is_echo(heard.text, text, spans[1], spans[0], margin_db):
-                self._drop(other, f"cross-talk of {piece.piece_id}")
-        return False
+    def _elsewhere(self, piece: Piece) -> list[Piece]:
+        """What was heard by other microphones."""
+        return [p for p in self._pieces.values() if p.stream != piece.stream and p.heard is not None]
+
+    def _repeats(self, piece: Piece, other: Piece) -> bool:
+        """Whether a piece repeats what another microphone heard at the same time, and heard better."""
+        if piece.heard is None or other.heard is None or not other.heard.text:
+            return False
+        margin_db = echo_margin_db(piece, other)
+        spans = (self._span(piece), self._span(other))
+        return margin_db is not None and is_echo(piece.heard.text, other.heard.text, *spans, margin_db)
 
     def _span(self, piece: Piece) -> tuple[int, int]:
         offset = self.offsets_ns.get(piece.device, 0)

@@ -5,7 +5,8 @@ import pytest
 
 from models.speech_recogniser import Recognition, Word
 from models.voice_activity import FRAME_SAMPLES
-from operators.speech.endpointing import Closed, Dropped, EndpointSettings, Opened, Proposed, Step
+from operators.speech.endpointing import Closed, Dropped, EndpointSettings, Opened, Proposed, Resumed, Step
+from operators.speech.events import PieceClosed, PieceWithdrawn, RecognitionRequest, SpeechEvent
 from operators.speech.piece import quietest_after
 from operators.speech.pieces import Pieces
 from operators.speech.stream import FRAME_NS, Frame, SoundStream, StreamName
@@ -50,6 +51,21 @@ def closed(said: list[Frame]) -> Closed:
     return Closed(said, said[0], said[-1])
 
 
+def answered(pieces: Pieces, texts: dict[str, str]) -> list[SpeechEvent]:
+    """Answer all requests with what a device heard; the other events."""
+    left: list[SpeechEvent] = []
+    while events := pieces.take():
+        for event in events:
+            if isinstance(event, RecognitionRequest):
+                pieces.result(event.piece_id, event.version, Recognition(texts[event.device]))
+            else:
+                left.append(event)
+    return left
+
+
+BAKERY = "We meet at the bakery on Monday."
+
+
 def test_an_echo_that_goes_on_when_another_clock_runs_far_ahead() -> None:
     for end in (Dropped(), closed(frames(0, 20, -9.0))):
         pieces = Pieces(partials=False, speculative=True)
@@ -60,10 +76,68 @@ def test_an_echo_that_goes_on_when_another_clock_runs_far_ahead() -> None:
         ]  # fmt: skip
         for each, steps in opening:
             pieces.follow(each, steps)
-        for asked in pieces.take():
-            pieces.result(asked.piece_id, 1, Recognition("We meet at the bakery on Monday."))  # type: ignore[union-attr]
+        answered(pieces, {"own": BAKERY, "echo": BAKERY})
         pieces.forget(LONG_AFTER_NS)
         pieces.follow(echo, [end])
         pieces.follow(own, [closed(strong)])
+        answered(pieces, {"own": BAKERY, "echo": BAKERY})
         pieces.forget(LONG_AFTER_NS)
         assert pieces.dump()["pieces"] == []
+
+
+@pytest.mark.parametrize(
+    "then", [BAKERY, "We meet at the bakery on Monday, and Ben brings the cake with him."]
+)
+@pytest.mark.parametrize("first", ["own", "echo"])
+@pytest.mark.parametrize("proposed", [True, False])
+def test_who_repeats_whom_is_decided_by_final_texts_whatever_came_first(
+    then: str, first: str, proposed: bool
+) -> None:
+    """The louder microphone goes on to say more, or does not: only then is known what the weaker one heard."""
+    pieces = Pieces(partials=False, speculative=True)
+    own, echo = track("own"), track("echo")
+    weak, strong = frames(0, 10, -9.0), frames(0, 10, 9.0)
+    more = frames(0, 10 if then == BAKERY else 14, 9.0)
+    for each, said in ((own, strong), (echo, weak)):
+        pieces.follow(each, [Opened(said[:1])])
+    shown: list[SpeechEvent] = []
+    if proposed:
+        pieces.follow(own, [Proposed(strong)])
+        shown += answered(pieces, {"own": BAKERY})
+    ends: dict[str, tuple[Track, Step]] = {"own": (own, closed(more)), "echo": (echo, closed(weak))}
+    for device in sorted(ends, key=lambda name: name != first):
+        each, step = ends[device]
+        if device == "own" and proposed and then != BAKERY:
+            pieces.follow(own, [Resumed()])
+        pieces.follow(each, [step])
+        shown += answered(pieces, {"own": then, "echo": BAKERY})
+    standing: dict[str, str] = {}
+    for event in shown:
+        if isinstance(event, PieceClosed):
+            standing[event.device] = event.text
+        elif isinstance(event, PieceWithdrawn):
+            standing.pop(event.device, None)
+    # A sentence that somebody says word for word is dropped; so are its first words.
+    assert standing == {"own": then}
+    if proposed and first == "echo" and then == BAKERY:
+        assert not [e for e in shown if isinstance(e, PieceClosed) and e.device == "echo"], "never shown"
+
+
+@pytest.mark.parametrize("restarted", [False, True])
+def test_what_only_began_like_the_words_of_a_neighbour_stays(restarted: bool) -> None:
+    """The neighbour's first words were heard as the same. In the end they were others."""
+    pieces = Pieces(partials=False, speculative=True)
+    own, echo = track("own"), track("echo")
+    weak, strong = frames(0, 10, -9.0), frames(0, 10, 9.0)
+    pieces.follow(own, [Opened(strong[:1]), Proposed(strong)])
+    answered(pieces, {"own": BAKERY})
+    pieces.follow(echo, [Opened(weak[:1]), closed(weak)])
+    assert answered(pieces, {"echo": BAKERY}) == [], "it waits for the end of the other"
+    if restarted:
+        state, pieces = pieces.dump(), Pieces(partials=False, speculative=True)
+        pieces.load(state)
+    pieces.follow(own, [Resumed(), closed(frames(0, 12, 9.0))])
+    shown = answered(pieces, {"own": "They sell eleven kinds of bread there."})
+    assert {e.device: e.text for e in shown if isinstance(e, PieceClosed)} == {
+        "own": "They sell eleven kinds of bread there.", "echo": BAKERY,
+    }  # fmt: skip
