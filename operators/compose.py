@@ -7,9 +7,10 @@ from collections.abc import Iterable, Sequence
 from math import log
 
 from operators.language.dates import DuePhrase
-from operators.language.text import STOP, Clause, Token, clause_of, clauses_of, expand, stems
+from operators.language.foreign import in_english
+from operators.language.text import STOP, Clause, Token, clause_of, clauses_of, expand, stems, words_of
 from operators.language.words import words_in
-from operators.understand.state import State, Telling
+from operators.understand.state import Draft, State, Telling
 from operators.understand.types import DraftItem, MeetingContext, Quote, SummarySentence
 
 MAX_SUMMARY_WORDS = 160
@@ -23,7 +24,7 @@ _LEADING = words_in("""
 _TRAILING = words_in("""
     okay please yes right then sorry too though actually really now yeah and so but or because
     with for by on at in to the a an of anyway mind alright ok yep honestly is are maybe until
-    till before if when which who as i you we they
+    till before if when which who as i you we they ha haha hahaha hehe lol
 """)
 _ASIDE = re.compile(
     r"^(?:they|it is|it has|i am|i have|i know|i think|he|she|that is|you know|"
@@ -71,8 +72,14 @@ def task_tokens(clause: Clause, span: tuple[int, int] | None, dues: Sequence[Due
     first, last = span or (0, len(clause.norm))
     tokens = list(clause.between(first, last))
     timed = {t.first for due in dues for t in clause.between(due.first, due.last)}
-    tokens = [t for t in _until_aside(tokens) if t.first not in timed]
+    tokens = _without_called(_until_aside(tokens))
+    tokens = [t for t in tokens if t.first not in timed]
     return tuple(_trim(tokens))[:MAX_ITEM_WORDS]
+
+
+def _without_called(tokens: list[Token]) -> list[Token]:
+    """Cut a name with which somebody is spoken to at the end (*..., on Friday, Tom*)."""
+    return tokens[:-1] if len(tokens) > 2 and tokens[-1].person and tokens[-2].comma else tokens
 
 
 def _until_aside(tokens: list[Token]) -> list[Token]:
@@ -166,9 +173,16 @@ _CLOSERS = words_in("okay then right yes yeah please sorry so and but mind alrig
 
 def clean(text: str, limit: int = 30) -> str:
     """An utterance as sentences of the summary: fillers and asides out, at most ``limit`` words."""
+    written = text.split()
+    if not in_english([w.casefold().strip('.,;:?!"()') for w in written]):
+        # The words of other languages are nobody's fillers.
+        return " ".join(written[:limit]) + (" …" if len(written) > limit else "")
     out: list[str] = []
     room = limit
-    for said in re.split(r"(?<=[.?!…])\s+", text):
+    sentences = re.split(r"(?<=[.?!…])\s+", text)
+    if len(words_of(text)) < sum(len(words_of(s)) for s in sentences):
+        sentences = [text]  # a slip is put right in the next sentence
+    for said in sentences:
         words = [t for clause in clauses_of(said) for t in clause.tokens]
         if words:
             words = list(without_opening(without_opening(words, _OPENING), _PROPOSING))
@@ -214,7 +228,9 @@ def summary(state: State, context: MeetingContext, items: Sequence[DraftItem]) -
         text = clean(telling.text, 26)
         return _attributed(text, telling.speaker, context) if by_model else text
 
-    undone = {p.quote.utterance_id for d in state.drafts if d.withdrawn for p in d.evidence if p.weight >= 2}
+    undone = {
+        p.quote.utterance_id for d in state.drafts if _no_longer(d) for p in d.evidence if p.weight >= 2
+    }
     said = [t for t in (*state.told, *state.block) if t.quote.utterance_id not in undone]
     likely = [i for i in items if not i.withdrawn and (not by_model or i.confidence >= _LIKELY)]
     settled = [i for i in likely if i.kind == "decision"]
@@ -255,6 +271,12 @@ def summary(state: State, context: MeetingContext, items: Sequence[DraftItem]) -
     return tuple(sorted(out, key=lambda s: place.get(s.evidence[0].utterance_id, -1)) if not settled else out)
 
 
+def _no_longer(draft: Draft) -> bool:
+    """Whether the words of an item are not what holds: taken back, refused, a joke, or put right later."""
+    return draft.withdrawn or draft.mode == "refused" or not _NOT_TOLD.isdisjoint(draft.reasons)
+
+
+_NOT_TOLD = frozenset(("date changed", "number changed", "only a joke", "tag_of_a_joke"))
 _SHORT_SUMMARY = 2
 _TURNS_A_SENTENCE = 25
 """A sentence of the summary for so many turns, besides decisions and tasks."""

@@ -30,6 +30,7 @@ from operators.align.grid import (
 )
 from operators.broker.sink import Outgoing
 from operators.compose import summary
+from operators.language.foreign import in_english
 from operators.language.text import STOP
 from operators.shard import by_shard
 from operators.speech.foreign import NOT_ENGLISH
@@ -47,9 +48,7 @@ _MOST_SPEAKERS: Final = 256
 """Voices that are listed and looked for by name; a transcript may claim thousands, and each costs every item."""
 _WORD: Final = re.compile(r"[^\W\d_]+")
 _JUDGED_WORDS: Final = 60
-_JUDGED_LETTERS: Final = 60
-_LATIN: Final = "\u024f"
-"""The last Latin letter with marks of its own."""
+_JUDGED_LETTERS: Final = 30
 _ENGLISH_SHARE: Final = 0.28
 """Function words are 0.37 or more of every invented English meeting, 0.1 to 0.2 of German, Dutch, French, Spanish."""
 _PLAIN: Final = (
@@ -275,12 +274,14 @@ def _crowd(speakers: Sequence[str]) -> tuple[str, ...]:
 
 def _foreign(ended: Ended) -> tuple[str, ...]:
     """What to say of a meeting in which few of the words are those that English cannot do without."""
-    words = [word for s in ended.spoken for word in _WORD.findall(s.text.casefold())]
     if NOT_ENGLISH in ended.notices:
         return ()  # said already, of how it sounded
-    letters = "".join(words)
-    if len(letters) >= _JUDGED_LETTERS and sum(sign > _LATIN for sign in letters) > len(letters) / 2:
-        return (NOT_ENGLISH,)  # not every script parts its words
+    said = [_WORD.findall(s.text.casefold()) for s in ended.spoken]
+    letters = [sum(map(len, words)) for words in said]
+    strange = sum(count for words, count in zip(said, letters, strict=True) if not in_english(words))
+    if sum(letters) >= _JUDGED_LETTERS and strange > sum(letters) / 2:
+        return (NOT_ENGLISH,)
+    words = [word for line in said for word in line]
     if len(words) < _JUDGED_WORDS or sum(word in STOP for word in words) >= _ENGLISH_SHARE * len(words):
         return ()
     return (NOT_ENGLISH,)

@@ -74,6 +74,7 @@ _FORMS: dict[str, str] = {
         rf"(?:the )?end of (?:the |this |next )?(?:day|week|month|quarter|year|term|season|{_MONTH})|"
         r"(?:early |late |beginning of |start of |middle of |mid )?(?:next|this) "
         r"(?:week|month|quarter|year|spring|summer|autumn|winter|term)|q[1-4]|"
+        rf"{_NUM} (?:months?|years?) from (?:now|today)|"
         r"(?:the |our )?(?:next|following) (?:meeting|session|time|call|round|sprint)|"
         r"(?:the )?(?:first|second|third|fourth) quarter|christmas|easter"
     ),

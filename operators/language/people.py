@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 
-from operators.language.text import STOP, Token
+from operators.language.text import STOP, Token, expand
 from operators.language.words import words_in
 
 _VOWEL_PAIRS = (("ay", "e"), ("ai", "e"), ("ei", "e"), ("ey", "e"), ("ee", "i"), ("ph", "f"), ("ck", "k"))
@@ -85,13 +85,15 @@ class Roster:
             found = tuple(
                 p.name
                 for p in self.people
-                if any(c.startswith(said) for c in p.calls[1:2]) and said not in STOP and said not in _COMMON
+                if any(c.startswith(said) for c in p.calls[1:2])
+                and said not in STOP
+                and said not in EVERYDAY_WORDS
             )
         return found
 
     def sounds_like(self, said: str) -> tuple[str, ...]:
         """Attendees whose name sounds like ``said``; only to be asked where a name is expected."""
-        if len(said) < 3 or (said in STOP and said not in _COMMON):
+        if len(said) < 3 or (said in STOP and said not in EVERYDAY_WORDS):
             return ()
         hits: list[str] = []
         for key in sound_of(said):
@@ -122,7 +124,7 @@ class Roster:
         return bool(person and person.leads)
 
 
-_COMMON = words_in("""
+EVERYDAY_WORDS = words_in("""
     mark will may hope grace rose joy art bill jack frank rob dawn max pat sue ray jean van don
     max march april june august summer the and man men how sam car dar ann tar all ram son ten
 """)
@@ -249,7 +251,8 @@ def _mention_at(tokens: Sequence[Token], lows: list[str], index: int, roster: Ro
             if names:
                 return Mention(index, index + width - 1, names, said, "name")
     word = tokens[index].text
-    if word[0].isupper() and len(word) > 2 and lows[index] not in STOP:
+    common = lows[index] in EVERYDAY_WORDS and not _may_be_name(tokens, index)
+    if word[0].isupper() and len(word) > 2 and lows[index] not in STOP and not common:
         names = roster.named(lows[index])
         if names:
             return Mention(index, index, names, lows[index], "name")
@@ -271,6 +274,23 @@ def _may_be_name(tokens: Sequence[Token], index: int) -> bool:
         and _DATE_BEFORE.search(tokens[index - 1].low)
     ):
         return False
-    if token.low not in _COMMON and token.low not in STOP:
+    if token.low not in EVERYDAY_WORDS and token.low not in STOP:
         return True
-    return token.text[0].isupper() and (index > 0 or tokens[0].comma)
+    if not token.text[0].isupper():
+        return False
+    opens = index == 0 or tokens[index - 1].ends_clause
+    return not opens or token.comma or _acts(tokens, index)
+
+
+_ACTS = re.compile(
+    r"(?:will|has|is|was|gets|takes|does|did|had|and|wants|needs|should|shall|can|could|would|says|said|to|please|just|who)$"
+)
+
+
+def _acts(tokens: Sequence[Token], index: int) -> bool:
+    """Whether a word that opens a sentence is somebody who does something (*Mark has it*, not *Mark the boxes*)."""
+    if index + 1 == len(tokens) or tokens[index].ends_clause:
+        return tokens[index].low not in STOP
+    after = tokens[index + 1]
+    acts = bool(_ACTS.match(expand(after.text).split()[0])) or after.low.endswith(("'s", "'ll", "'d"))
+    return acts or (after.low == "may" and not after.text[0].isupper())

@@ -7,19 +7,32 @@ clauses, so cues never look at punctuation and clauses are also cut at connectiv
 from __future__ import annotations
 
 import re
+import unicodedata
 from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import pairwise
 
+from operators.language.foreign import in_english
+from operators.language.slips import without_slips
 from operators.language.words import words_in
 
 MAX_TOKENS = 2000
 """Words read of one utterance; a longer one is a machine's fault and is cut here."""
 MAX_CHARACTERS = 20 * MAX_TOKENS
 
-_TOKEN = re.compile(r"[^\W_]+(?:(?:['’.,]|(?<=\d):(?=\d\d))(?=[^\W_])[^\W_]+)*(?:-(?![^\W_]))?")
+_MARKS = (
+    "\u0300-\u036f\u0483-\u0489\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u05c7\u0610-\u061a\u064b-\u065f\u0670"
+    "\u0900-\u0903\u093a-\u093c\u093e-\u094f\u0e31\u0e34-\u0e3a\u0e47-\u0e4e\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff\ufe20-\ufe2f"
+)
+"""Marks that stand over, under or through the letter before them and part no word."""
+_LETTER = rf"[^\W_][{_MARKS}]*"
+_TOKEN = re.compile(rf"(?:{_LETTER})+(?:(?:['’.,]|(?<=\d):(?=\d\d))(?:{_LETTER})+)*(?:-(?![^\W_]))?")
+_STRUCK = re.compile(
+    r"(?<=[A-Za-z0-9])[\u0300-\u036f\u0483-\u0489\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff\ufe20-\ufe2f]+"
+)
+"""Marks on a letter that together are no letter of their own, as whoever strikes words through writes them."""
 _SIGN_BEFORE = re.compile(r"(?:^|(?<=[\s(\[,;\"“]))[-+−±~]?[$€£¥#@]?$")
 """A sign that belongs to the word after it: money, minus, number."""
 _SIGN_AFTER = re.compile(r"^(?:\+\+|[°º][CF]?\b|[%‰€$£¥#+])(?![^\W_])")
@@ -235,6 +248,8 @@ def _raw_tokens(text: str) -> list[Token]:
                 joint=gap if whole else "",
             )
         word = match.group()
+        if not word.isascii():
+            word = _STRUCK.sub("", unicodedata.normalize("NFC", word))
         low = word.lower().replace("’", "'")
         found.append(Token(word, low, match.start(), match.end(), False, False, before=before))
         previous_end = match.end()
@@ -270,6 +285,17 @@ def _without_fillers(tokens: list[Token]) -> list[Token]:
                 kept[-1] = _closing(kept[-1])
             index += 1
             continue
+        kept.append(token)
+        index += 1
+    return kept
+
+
+def _without_pairs(tokens: list[Token]) -> list[Token]:
+    """Words without *you know* and *I mean* where they stand apart."""
+    kept: list[Token] = []
+    index = 0
+    while index < len(tokens):
+        token = tokens[index]
         pair = (token.low, tokens[index + 1].low if index + 1 < len(tokens) else "")
         if (
             pair in _FILLER_PAIRS
@@ -287,6 +313,9 @@ def _closing(token: Token) -> Token:
     return replace(token, ends_clause=True, comma=False)
 
 
+_NAMED = ("will", "may")
+
+
 def _without_repeats(tokens: list[Token]) -> list[Token]:
     """Say a word or up to four words twice in a row and the second time counts."""
     kept: list[Token] = []
@@ -298,6 +327,8 @@ def _without_repeats(tokens: list[Token]) -> list[Token]:
             left, right = kept[-2 * width : -width], kept[-width:]
             if left[-1].ends_clause or (width == 1 and left[0].low in ("no", "yes", "very", "that")):
                 continue
+            if width == 1 and left[0].low in _NAMED and left[0].text.istitle() and right[0].text.islower():
+                continue  # *Will will*
             if [t.low for t in left] == [t.low for t in right]:
                 del kept[-2 * width : -width]
                 break
@@ -335,8 +366,12 @@ def _with_apostrophes(tokens: list[Token]) -> list[Token]:
 
 
 def words_of(text: str) -> list[Token]:
-    """Words of an utterance without fillers, cut-off words and stutters."""
-    return _without_repeats(_without_fillers(_with_apostrophes(_raw_tokens(text))))
+    """Words of an utterance without fillers, cut-off words, stutters and what is put right at once."""
+    raw = _raw_tokens(text)
+    if not in_english([t.low for t in raw]):
+        return raw  # *um* and *er* are words elsewhere
+    said = without_slips(_without_repeats(_without_fillers(_with_apostrophes(raw))))
+    return _without_repeats(_without_pairs(said))
 
 
 def clause_of(tokens: tuple[Token, ...], question_mark: bool = False) -> Clause:
@@ -386,13 +421,44 @@ def _resolutions(sentence: Clause) -> Iterator[int]:
             yield index
 
 
+_DOES = (
+    r"(?:takes|does|brings|gets|writes|sends|makes|prepares|organi[sz]es|books|calls|rings|checks|covers|handles|draws|"
+    r"orders|buys|collects|fetches|picks|prints|counts|sorts|chases|runs|paints|fixes|cleans|updates|tells|asks)\b"
+)
+_IS_TO = r"(?:will|shall|should|is going to|are going to|has to|needs to|is to)\b(?! not\b| never\b| be\b)"
+_I_WILL = r"i (?:will|shall|am going to)\b(?! not\b| never\b| be\b)"
+_WOULD_YOU = r"(?:can|could|would|will) you\b"
+_PERSONS = rf"[@~](?: and [@~])? (?:{_IS_TO}|{_DOES}(?! that\b)|please\b|{_WOULD_YOU})"
+_SHARED = re.compile(rf"(?<= )(?:(?:and|then|while|but|so) )*(?:{_PERSONS}|{_I_WILL})")
+"""Where, after one task, the next is handed to somebody (*I'll call the bank, Carl will ..., Dora writes ...*)."""
+_TASK_BEFORE = re.compile(rf"(?:^| )(?:{_PERSONS}|{_I_WILL}|{_WOULD_YOU}|please\b)")
+_LEANS = words_in("""
+    that if what when where who whom which whether think thinks hope guess know knows say says said sure because until
+    till as believe suppose whatever whoever how why before after once unless the a than like see ask asks tell tells
+""")
+"""Words after which somebody's work is part of the sentence before (*see what Pete will do*)."""
+
+
+def _handed_out(sentence: Clause) -> Iterator[int]:
+    """Where the next of several tasks in one sentence starts."""
+    begun = 0
+    for match in _SHARED.finditer(sentence.norm):
+        index = sentence.token_at(match.start())
+        before = sentence.tokens[index - 1]
+        said = sentence.norm[sentence.starts[begun] : match.start()]
+        if index - begun < 3 or before.low in _LEANS or not _TASK_BEFORE.search(said):
+            continue
+        begun = index
+        yield index
+
+
 def _cut(sentence: Clause, asked: bool) -> list[Clause]:
     borders = [0]
     for match in _CUT.finditer(f"{sentence.norm} "):
         index = sentence.token_at(match.start())
         if index - borders[-1] >= 3:
             borders.append(index)
-    borders = sorted({*borders, *_resolutions(sentence)})
+    borders = sorted({*borders, *_resolutions(sentence), *_handed_out(sentence)})
     borders.append(len(sentence.tokens))
     if len(borders) == 2:
         return [Clause(sentence.tokens, sentence.norm, sentence.starts, asked, sentence.stems)]

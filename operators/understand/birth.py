@@ -31,12 +31,26 @@ from operators.understand.state import Claim, Draft, State, piece_of
 from operators.understand.types import Family
 
 SAYS_LITTLE = "says little alone"
+PLAIN_WORK = "plain work"
+ONE_OF_SEVERAL = "one of several tasks"
+LEANS = "leans on what was said"
 MOCKS = "mocks a wish"
 _MOCKING = re.compile(r"(?:oh |well )*(?:sure|yes|yeah|right|of course|absolutely) and (?:then )?(?:i|we) ")
 TAKEN_BACK = "taken back in the same breath"
+JOKED = "only a joke"
+ON_CONDITION = "on a condition"
+_JOKED = frozenset(("only_joking",))
 ACTION_SIGNALS = ("commit", "promise", "assign", "request", "need", "group", "offer", "handover")
-TASK_VERB = re.compile(rf"(?:{piece_named('TASK_VERB')})\\b")
+TASK_VERB = re.compile(rf"(?:{piece_named('TASK_VERB')})\b")
 """Verbs of work; after *I will* they weigh more than others."""
+_PLAIN_WORK = re.compile(
+    r"(?:call|ring|phone|e-?mail|mail|text|contact|order|buy|book|rent|hire|reserve|invite|print|fetch|collect|pick up|"
+    r"deliver|pay|renew|repair|fix|paint|bake|clean|register|upload|draft|update|install|replace|return|send|write to|"
+    r"talk to|speak to|write|ask|prepare|organi[sz]e|arrange) "
+    r"(?:a|an|the|my|our|your|them|him|her|@|~|all|up|to the|[a-z]+s|you (?:the|my|our)|you an? (?:list|copy|draft|"
+    r"mail|e-?mail|link|quote|letter|summary|plan|message|note|version))\b(?! (?:moment|second|question|chance|bit)\b)"
+)
+"""Work that is done to something or somebody: who says so needs no date to be believed."""
 DUE_BONUS = 0.25
 LEAD_BONUS = 0.12
 GUARDS = {"habit": 0.5, "past": 0.5, "hypothetical": 0.5, "reported": 0.5, "joke": 0.6}
@@ -63,7 +77,15 @@ def births(heard: Heard, state: State) -> tuple[Draft, ...]:
         _add(out, decision)
         if not (action and action.support > 0.3):
             _add(out, _question(heard, place, state))
-    return tuple(out)
+    return tuple(_told_apart(out))
+
+
+def _told_apart(out: list[Draft]) -> list[Draft]:
+    """Tasks that one breath gives to several people say so: who has which, no score of the whole utterance can tell."""
+    takers = {(d.claim.people, d.claim.said) for d in out if d.family == "action"}
+    if len(takers) < 2:
+        return out
+    return [replace(d, reasons=(*d.reasons, ONE_OF_SEVERAL)) if d.family == "action" else d for d in out]
 
 
 def _add(out: list[Draft], draft: Draft | None) -> None:
@@ -88,6 +110,8 @@ def _add(out: list[Draft], draft: Draft | None) -> None:
             return
         handed = {other.claim.kind, draft.claim.kind} & {"named", "you", "none", "group"}
         if draft.family == "action" and handed and "self" not in (other.claim.kind, draft.claim.kind):
+            if _for_others(other.claim, draft.claim):
+                continue
             vague = len(other.stems) <= 1 and len(draft.stems) > len(other.stems)
             claim = other.claim if other.claim.people or other.claim.outside else draft.claim
             out[place] = replace(
@@ -102,6 +126,12 @@ def _add(out: list[Draft], draft: Draft | None) -> None:
             return
     number = sum(d.family == draft.family for d in out)
     out.append(replace(draft, id=draft.id + (f".{number}" if number else "")))
+
+
+def _for_others(one: Claim, other: Claim) -> bool:
+    """Whether two tasks of one breath are plainly for different people."""
+    left, right = set(one.people) or {one.said}, set(other.people) or {other.said}
+    return "" not in left | right and not left & right
 
 
 def _one_promise(other: Draft, draft: Draft) -> bool:
@@ -152,8 +182,16 @@ def _action(heard: Heard, place: int, state: State) -> Draft | None:
     if claim is None:
         return None
     against, guards = guard_weight(clause, hit)
+    ahead = clause.clause.between(0, hit.first)
     due = said_due(heard, place)
+    if _condition(ahead) and due is not None and any(d.last <= hit.first for d in clause.dues):
+        due = None  # *If it rains tomorrow, I'll ...* tells when it may rain
     tokens = task_tokens(clause.clause, hit.task, clause.dues)
+    if any(
+        c.signals & {"joke"} or _JOKED & {h.rule.name for h in c.hits} for c in heard.clauses[place + 1 :]
+    ):
+        against += GUARDS["joke"]
+        guards = (*guards, JOKED)
     support = hit.rule.strength - against
     reasons = [hit.rule.name, *guards]
     signal = hit.rule.signal
@@ -172,15 +210,22 @@ def _action(heard: Heard, place: int, state: State) -> Draft | None:
         reasons.append("asked directly")
     if clause.clause.question_mark and signal in ("commit", "promise", "need", "group"):
         support -= 0.25
-    ahead = clause.clause.between(0, hit.first)
     text, known, extra = worded(tokens, heard, place, state, ahead)
     if not known:
         return None
+    condition = _condition(ahead) if extra is not heard else ()
+    if condition:
+        support -= 0.1 if due is None else 0.0
+        text = f"{text} {_lowered(sentence(condition))}"
+        reasons.append(ON_CONDITION)
     if says_little(tokens):
         support -= 0.15 if extra is None else 0.0
         reasons.append(SAYS_LITTLE)
     if signal == "commit" and TASK_VERB.match(clause.clause.norm[hit.task[0] :] if hit.task else ""):
-        support += 0.1
+        plain = _PLAIN_WORK.match(clause.clause.norm[hit.task[0] :] if hit.task else "") is not None
+        support += 0.2 if plain else 0.1
+        if plain:
+            reasons.append(PLAIN_WORK)
     pieces = [piece_of(heard.spoken, heard.index, 3.0, _span(tokens))]
     if extra is not None and extra is not heard:
         pieces.insert(0, piece_of(extra.spoken, extra.index, 0.5))
@@ -207,6 +252,31 @@ def _action(heard: Heard, place: int, state: State) -> Draft | None:
         mode,
         heard.called,
     )
+
+
+_CONDITION = re.compile(
+    r"(?:and |but |so |then |okay |well |maybe |@ )*"
+    r"(?:if|unless|once|as soon as|provided|in case|when|as long as|after)\b"
+    r"(?! (?:(?:that is |it is )?(?:okay|fine|all right|possible|necessary|need be|so)|i may|"
+    r"you (?:like|want|do not mind|wish|agree|ask|insist)|(?:no one|you) minds?|not)\b)"
+)
+"""A condition before a promise, but for those that are only polite (*if you like*)."""
+
+
+def _condition(ahead: tuple[Token, ...]) -> tuple[Token, ...]:
+    """The condition on which a task is taken on, in the words before it (*If the customer pays, I'll ...*)."""
+    said = clause_of(ahead)
+    if len(ahead) < 3 or _CONDITION.match(said.norm) is None:
+        return ()
+    first = next(n for n, t in enumerate(ahead) if t.low in _IF)
+    return ahead[first:][:12]
+
+
+_IF = words_in("if unless once as provided in when after")
+
+
+def _lowered(text: str) -> str:
+    return text[:1].lower() + text[1:]
 
 
 def mocks(heard: Heard, state: State) -> bool:
@@ -257,27 +327,53 @@ def worded(
     after = heard.clauses[place + 1] if place + 1 < len(heard.clauses) else None
     if after is not None and after.clause.stems and "assign" in heard.clauses[place].signals:
         return sentence(task_tokens(after.clause, None, after.dues)), known | after.clause.stems, heard
-    if place > 0 and len(heard.clauses[place - 1].clause.stems) >= 2:
-        before = heard.clauses[place - 1].clause
-        return with_antecedent(text, before.tokens), known | before.stems, heard
-    for other in reversed(state.recent[-3:]):
-        for clause in reversed(other.clauses):
-            if len(clause.clause.stems) >= 2 or (clause.clause.stems and clause.signals & {"ask", "need"}):
-                return with_antecedent(text, _matter(clause)), known | clause.clause.stems, other
+    here = [(heard, c) for c in reversed(heard.clauses[max(0, place - 1) : place])]
+    there = [(other, c) for other in reversed(state.recent[-3:]) for c in reversed(other.clauses)]
+    for other, clause in [*here, *there]:
+        enough = len(clause.clause.stems) >= 2 or (
+            clause.clause.stems and other is not heard and clause.signals & {"ask", "need"}
+        )
+        if not enough:
+            continue
+        if clause.clause.stems <= known:
+            break  # the same matter in other words: what was said before it is another
+        words = _matter(clause, other.spoken.speaker == heard.spoken.speaker)
+        if words:
+            return with_antecedent(text, words), known | stems(clause_of(words).norm), other
     return text, known, None
 
 
-_PROMISED = re.compile(
-    r"(?:and |so |then |okay |well |yes )*(?:i|we) (?:will|can|shall|could) (?:then |just |also )?"
-)
+_FIRST_PERSON = re.compile(r"(?:(?:and|so|then|okay|well|yes|but|now|oh|tomorrow|today) )*(?:i|we)\b")
+_GIVES_WORK = frozenset(("commit", "promise", "assign", "request"))
+_THINGS = words_in("the a an this these those")
+_ENDS_THING = words_in("""
+    to from for by on at in with and or but so if when because i we you he she it they that which who until till before
+    after tomorrow today tonight is are was were
+""")
 
 
-def _matter(clause: HeardClause) -> tuple[Token, ...]:
-    """What a clause is about; of somebody's promise the work alone: its *I* is another one than that of the item."""
-    promised = _PROMISED.match(clause.clause.norm)
-    if promised is None:
+def _matter(clause: HeardClause, same_speaker: bool) -> tuple[Token, ...]:
+    """What a clause is about. Of a promise, a question and what somebody else does or did it is the thing alone:
+
+    its *I* is not that of the item, and what was promised is an item of its own.
+    """
+    own = same_speaker and not clause.signals & _GIVES_WORK and not clause.clause.question_mark
+    first_person = _FIRST_PERSON.match(clause.clause.norm) is not None
+    if own or not (first_person or clause.clause.question_mark or clause.signals & _GIVES_WORK):
         return clause.clause.tokens
-    return task_tokens(clause.clause, (promised.end(), len(clause.clause.norm)), clause.dues)
+    timed = {t.first for d in clause.dues for t in clause.clause.between(d.first, d.last)}
+    tokens = clause.clause.tokens
+    for first, token in enumerate(tokens):
+        if token.low not in _THINGS or first + 1 == len(tokens) or token.first in timed:
+            continue
+        last = first + 1
+        while last < len(tokens) and tokens[last].low not in _ENDS_THING and tokens[last].first not in timed:
+            last += 1
+            if tokens[last - 1].comma:
+                break
+        if stems(clause_of(tokens[first:last]).norm):
+            return tokens[first:last]
+    return ()
 
 
 _DETERMINERS = words_in("the our my your this that these those his her their")
@@ -307,9 +403,9 @@ def claim_of(hit: Hit, clause: HeardClause, heard: Heard, state: State) -> Claim
         asked = _asked_stranger(clause, heard)
         if asked is not None and not heard.called:
             return Claim("named", (), asked, True)
-        return Claim("you", heard.called if len(heard.called) == 1 else ())
+        return Claim("you", _asked_here(clause, heard))
     if hit.who is None:
-        return Claim("you", heard.called if len(heard.called) == 1 else ())
+        return Claim("you", _asked_here(clause, heard))
     named = [t for t in clause.clause.between(*hit.who) if t.person]
     mentions = [heard.people[t.first] for t in named if t.first in heard.people]
     if not mentions:
@@ -322,9 +418,26 @@ def claim_of(hit: Hit, clause: HeardClause, heard: Heard, state: State) -> Claim
     return Claim("named", mention.names, mention.said)
 
 
+def _asked_here(clause: HeardClause, heard: Heard) -> tuple[str, ...]:
+    """Who is asked: the one called in the clause where several are, else the only one called."""
+    if len(heard.called) <= 1:
+        return heard.called
+    here = {
+        name
+        for token in clause.clause.tokens
+        if (mention := heard.people.get(token.first)) is not None
+        for name in mention.names
+    }
+    called = tuple(name for name in heard.called if name in here)
+    return called if len(called) == 1 else ()
+
+
+_LEADS_IN = words_in("and so then but okay now")
+
+
 def _asked_stranger(clause: HeardClause, heard: Heard) -> str | None:
     """The name of somebody not on the list with which a request opens (*Carl, please call the bank*)."""
-    first = clause.clause.tokens[0]
+    first = next((t for t in clause.clause.tokens if t.low not in _LEADS_IN), clause.clause.tokens[0])
     mention = heard.people.get(first.first)
     return mention.said if mention is not None and mention.by == "outside" and first.comma else None
 
@@ -376,6 +489,7 @@ def _decision(heard: Heard, place: int, state: State) -> Draft | None:
     if len(known) < 3 and matter is not None:
         text = with_antecedent(text, about.tokens) if about else text
         known = known | (about.stems if about else frozenset())
+        reasons.append(LEANS)
         if matter.index != heard.index:
             pieces.insert(0, piece_of(matter.spoken, matter.index, 1.0))
             support += 0.05

@@ -36,6 +36,8 @@ def conceived(heard: Heard, family: Family, said: UtteranceScores, state: State)
         return None
     if family != "question" and any(c.retracts for c in heard.clauses[place:]):
         return None
+    if family != "question" and any("joke" in c.signals for c in heard.clauses):
+        return None
     clause = heard.clauses[place]
     if family != "question" and _ONCE_MEANT.search(clause.clause.norm):
         return None

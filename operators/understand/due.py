@@ -8,7 +8,7 @@ from typing import Final
 
 from operators.language.dates import DuePhrase
 from operators.language.rules import piece_named
-from operators.language.text import Clause
+from operators.language.text import Clause, Token
 from operators.understand.hear import Heard, HeardClause
 from operators.understand.state import Due
 
@@ -48,8 +48,17 @@ def said_due(heard: Heard, place: int, last: bool = False) -> Due | None:
         at, phrase = place, (dated or own)[-1]
     clause = heard.clauses[at].clause
     tokens = clause.between(phrase.first, phrase.last)
-    words = heard.spoken.text[tokens[0].first : tokens[-1].last] if tokens else phrase.words
+    words = _as_said(heard.spoken.text, tokens) if tokens else phrase.words
     return _with_day_beside(heard, at, Due(phrase, words, heard.spoken.id))
+
+
+def _as_said(text: str, tokens: Sequence[Token]) -> str:
+    """A phrase as it stands in the text; of one with a slip in it (*by Friday, sorry, Thursday*) what follows that."""
+    first = 0
+    for place in range(1, len(tokens)):
+        if any(sign.isalnum() for sign in text[tokens[place - 1].last : tokens[place].first]):
+            first = place
+    return text[tokens[first].first : tokens[-1].last]
 
 
 def _due_near(heard: Heard, place: int) -> tuple[int, DuePhrase] | None:
@@ -75,6 +84,7 @@ def _of_another(clause: HeardClause) -> bool:
     """Whether a clause beside a task has a matter of its own, whose time it tells."""
     return bool(
         clause.signals & _NOT_BESIDE
+        or ("request" in clause.signals and any(t.person for t in clause.clause.tokens))
         or (len(clause.clause.tokens) > 9 and not any(d.sets_deadline for d in clause.dues))
         or _OTHER_MATTER.match(clause.clause.norm)
     )

@@ -16,12 +16,12 @@ from operators.language.dates import resolve
 from operators.language.people import Person, Roster, person_of, roster_of
 from operators.language.rules import Rule, rules_of
 from operators.language.text import STOP, stems
-from operators.understand.birth import births
+from operators.understand.birth import LEANS, births
 from operators.understand.cues import Reading
 from operators.understand.density import SPARSE, sparse
 from operators.understand.follow import follow
 from operators.understand.hear import Heard, hear
-from operators.understand.merge import correct, go_on, restate, supersede
+from operators.understand.merge import correct, go_on, renumber, restate, supersede
 from operators.understand.senses import sense
 from operators.understand.state import TOLD_BLOCK, Claim, Draft, Due, Piece, State, Telling
 from operators.understand.types import (
@@ -134,6 +134,7 @@ class RuleEngine:
         support = {d.id: d.support for d in live}
         accepted, taken = follow(heard, live, state, self.settings.look_back)
         moved = correct(heard, live, state, self.settings.look_back)
+        renumber(heard, live)
         go_on(heard, live, state)
         change = [d.support - support[d.id] for d in live if d.id in support]
         born = births(heard, state)
@@ -142,9 +143,11 @@ class RuleEngine:
             if fresh.family == "action":
                 if accepted and fresh.claim.kind == "self":
                     continue
-                if moved and (fresh.claim.kind in ("self", "named", "you") and fresh.support < 0.75):
+                if moved and (fresh.claim.kind in ("self", "named", "you") and fresh.support < 0.8):
                     continue
-            if fresh.family == "decision" and (taken or (moved and len(fresh.stems) <= 2)):
+            if fresh.family == "decision" and (
+                taken or (moved and (len(fresh.stems) <= 2 or LEANS in fresh.reasons))
+            ):
                 continue
             if supersede(heard, fresh, live) or not restate(heard, fresh, live):
                 live.append(fresh)

@@ -42,8 +42,24 @@ def _begins(heard: Heard, signal: str) -> bool:
     return any(signal in c.signals for c in heard.clauses[:2])
 
 
+_MOCKERY = "yes right"
+_TALL = re.compile(
+    r"\b(?:totally|whole|entire|everyone|everything|every|all of|single|million|hundred)\b", re.IGNORECASE
+)
+"""Words of promises too tall to be meant, if somebody mocks them."""
+
+
+def _mocked(heard: Heard, drafts: Sequence[Draft]) -> bool:
+    """Whether all that somebody says is *Yeah right*, without a pause, to a tall promise."""
+    tokens = [t for c in heard.clauses for t in c.clause.tokens]
+    said = len(heard.clauses) == 1 and heard.clauses[0].clause.norm == _MOCKERY and not tokens[0].comma
+    last = drafts[-1] if drafts else None
+    tall = last is not None and heard.index - last.last_index == 1 and _TALL.search(last.text) is not None
+    return said and tall
+
+
 def _refuse(heard: Heard, drafts: list[Draft]) -> None:
-    if not any("refuse" in c.signals for c in heard.clauses[:2]):
+    if not any("refuse" in c.signals for c in heard.clauses[:2]) and not _mocked(heard, drafts):
         return
     for place in range(len(drafts) - 1, -1, -1):
         draft = drafts[place]
@@ -75,11 +91,13 @@ def _accept(heard: Heard, drafts: list[Draft], state: State) -> bool:
     firm = takes or any(h.rule.name in _FIRM for c in heard.clauses for h in c.hits)
     if not (yes or thanks or takes):
         return False
-    for place in range(len(drafts) - 1, -1, -1):
+    reach = [p for p, d in enumerate(drafts) if heard.index - d.first_index <= 12]
+    # What was just given to whoever answers comes before what others took on in the same breath.
+    for place in sorted(
+        reach, key=lambda p: (me in drafts[p].claim.people and drafts[p].last_index == heard.index - 1, p)
+    )[::-1]:
         draft = drafts[place]
         age = heard.index - draft.last_index
-        if heard.index - draft.first_index > 12:
-            break
         if age > REPLY_REACH or draft.family != "action" or draft.speaker == heard.spoken.speaker:
             continue
         if draft.mode == "offer" and (thanks or yes) and age <= 2:
@@ -115,8 +133,10 @@ def _accept(heard: Heard, drafts: list[Draft], state: State) -> bool:
         if draft.claim.kind in ("none", "group") and draft.reasons[0] != "handover" and yes and age <= 2:
             drafts[place] = draft.grown(0.1, "agreed")
             return False
-        if draft.claim.kind == "named" and me in draft.claim.people and (yes or takes):
-            drafts[place] = draft.grown(0.25, "accepted", piece(heard), accepted=True)
+        mine = me is not None and (me in draft.claim.people or _called_so(draft, me))
+        if draft.claim.kind == "named" and me is not None and mine and (yes or takes):
+            one = Claim("named", (me,), draft.claim.said)
+            drafts[place] = draft.grown(0.25, "accepted", piece(heard), accepted=True, claim=one)
             return True
     return False
 
@@ -124,10 +144,15 @@ def _accept(heard: Heard, drafts: list[Draft], state: State) -> bool:
 _FIRM = frozenset(("i_can_do_that", "firm_yes", "echo_accept"))
 
 
+def _called_so(draft: Draft, me: str | None) -> bool:
+    """Whether a task was given to somebody by the name of whoever answers, who had not spoken before."""
+    return draft.claim.outside and me is not None and draft.claim.said.casefold() == me.casefold()
+
+
 def _for_me(draft: Draft, me: str | None) -> bool:
     """Whether a request is for the one who answers: whoever was called by name keeps it."""
     if draft.claim.outside:
-        return False
+        return _called_so(draft, me)
     return not draft.claim.people or me in draft.claim.people or not draft.called
 
 
@@ -309,7 +334,9 @@ def _fits(question: str, clause: HeardClause, heard: Heard) -> bool:
     return bool(_COUNTING.match(question)) and _counts(heard)
 
 
-_OWN_WITHDRAWAL = frozenset(("i_will_not_after_all", "take_me_off", "away_that_day", "backing_out"))
+_OWN_WITHDRAWAL = frozenset(
+    ("i_will_not_after_all", "then_i_will_not", "only_joking", "take_me_off", "away_that_day", "backing_out")
+)
 _OFF_THE_LIST = frozenset(("take_me_off",))
 _SPOKEN_OF = 3
 """Utterances before a *take me off* that may say what of."""
@@ -416,7 +443,10 @@ def _taken_back_value(
     told = any(name in draft.claim.people for name in heard.called)
     mine = draft.speaker == heard.spoken.speaker or told or (own and _owns(heard, draft))
     reach = (
-        ANYONE_REACH if names <= {"i_will_not_after_all", "away_that_day", "back_to_the_old"} else look_back
+        ANYONE_REACH
+        if names
+        <= {"i_will_not_after_all", "then_i_will_not", "only_joking", "away_that_day", "back_to_the_old"}
+        else look_back
     )
     if common == 0 and (names <= _NAMES_ITS_THING or age > reach):
         return None

@@ -6,7 +6,8 @@ import re
 from dataclasses import dataclass, replace
 
 from operators.language.dates import DuePhrase, due_phrases
-from operators.language.people import Mention, Roster, mentions_in
+from operators.language.foreign import in_english
+from operators.language.people import EVERYDAY_WORDS, Mention, Roster, mentions_in
 from operators.language.rules import Hit, Rule, hits_in
 from operators.language.text import STOP, Clause, Token, clauses_of, expand, words_of
 from operators.language.words import words_in
@@ -100,15 +101,25 @@ def hear(spoken: Spoken, index: int, roster: Roster, rules: tuple[Rule, ...]) ->
 
 
 def _read(spoken: Spoken, roster: Roster, rules: tuple[Rule, ...]) -> _Read:
-    tokens, people = _with_people(words_of(spoken.text), roster)
+    words = words_of(spoken.text)
+    english = in_english([t.low for t in words])
+    tokens, people = _with_people(words, roster)
+    people = {at: _of_others(mention, roster.of_speaker(spoken.speaker)) for at, mention in people.items()}
     heard: list[HeardClause] = []
     for clause in clauses_of(spoken.text, tokens):
-        hits = hits_in(clause.norm, rules)
-        dues = _meant_dues(clause.norm)
+        # Words of other languages look like English ones now and then, and mean something else.
+        hits = hits_in(clause.norm, rules) if english else ()
+        dues = _meant_dues(clause.norm) if english else ()
         heard.append(HeardClause(clause, hits, dues, frozenset()))
     called = _called(tuple(heard), people, spoken.speaker, roster)
     clauses = tuple(_meant(heard, place, bool(called)) for place in range(len(heard)))
     return clauses, people, called
+
+
+def _of_others(mention: Mention, speaker: str | None) -> Mention:
+    """A name that several have, without the speaker: nobody calls oneself."""
+    names = tuple(name for name in mention.names if name != speaker)
+    return replace(mention, names=names) if len(mention.names) > 1 and names else mention
 
 
 def _meant_dues(norm: str) -> tuple[DuePhrase, ...]:
@@ -197,8 +208,10 @@ def _expected_name(tokens: list[Token], index: int, roster: Roster) -> Mention |
             or tokens[index - 1].ends_clause
             or width == 1
         )
+        opens = index > 0 and tokens[index - 1].ends_clause
         handed = (
             index <= 2
+            and not (opens and tokens[index].low in EVERYDAY_WORDS)
             and before in ("so", "and", "then", "better", "okay")
             and bool(re.match(r"^(?:the|brings|takes|does|gets|has|just)\b", after))
         )
@@ -224,7 +237,8 @@ def _outside_name(tokens: list[Token], index: int) -> bool:
     after = tokens[index + 1] if index + 1 < len(tokens) and not token.ends_clause else None
     if before.low in ("the", "a", "an", "this", "that", "our", "my", "your", "in", "on", "at"):
         return False
-    if before.text[0].isupper() and before.low != "i" and index > 1 and not tokens[index - 2].ends_clause:
+    named = before.text[0].isupper() and before.low not in _NO_NAMES and not before.comma
+    if named and index > 1 and not tokens[index - 2].ends_clause:
         return False
     return not (
         (after and after.text[0].isupper() and after.low not in ("i", "i'll", "i'm"))

@@ -17,7 +17,7 @@ from models.minutes.inputs import FINAL, SETTLED
 from models.minutes.scores import ELSEWHERE, NOBODY, UtteranceScores
 from operators.compose import clean
 from operators.understand.appraise import figures_of
-from operators.understand.birth import TAKEN_BACK
+from operators.understand.birth import JOKED, ON_CONDITION, ONE_OF_SEVERAL, PLAIN_WORK, TAKEN_BACK
 from operators.understand.conceive import conceived
 from operators.understand.cues import Reading, cues_of
 from operators.understand.density import PLAINLY, SPARSE, sparse
@@ -275,8 +275,10 @@ class HybridEngine(RuleEngine):
         """As the rules have it, without an owner where the model is sure that nobody in particular is meant."""
         item = super()._item(draft, state)
         said = max((j for _, j in draft.judged), key=lambda j: j.action, default=None)
-        if item.owner is None or said is None or draft.senses:
-            return item  # whose nod was seen, or whose name stood there, no model that only reads can tell
+        if item.owner is None or said is None or draft.senses or ONE_OF_SEVERAL in draft.reasons:
+            return (
+                item  # whose nod was seen, or which of two tasks is whose, no score of an utterance can tell
+            )
         nobody = dict(said.owner).get(NOBODY, 0.0) >= self.hybrid.nobody
         if nobody or _contested(draft, self.hybrid.other_owner):
             return replace(item, owner=None, owner_external=False)
@@ -320,7 +322,8 @@ def sure_by_words(draft: Draft) -> float:
     """How sure an item is by its words alone, whatever the model says of it; 0 for most.
 
     A decision that is called one, or a proposal to which somebody else firmly agreed (eleven of twelve held in annotated
-    everyday meetings); a question to which somebody said that nobody knows (38 of 49).
+    everyday meetings); a question to which somebody said that nobody knows (38 of 49); work that somebody takes on in plain
+    words (28 of 30).
     """
     if draft.withdrawn or draft.mode == "refused":
         return 0.0
@@ -328,6 +331,9 @@ def sure_by_words(draft: Draft) -> float:
     if draft.family == "decision":
         firm = FIRMLY_AGREED in reasons and draft.support >= _FIRM
         return 0.7 if firm or (draft.support >= _CALLED and reasons & _DECIDING) else 0.0
+    if draft.family == "action":
+        plain = draft.claim.kind == "self" and PLAIN_WORK in reasons and ON_CONDITION not in reasons
+        return 0.6 if plain and draft.support >= PLAINLY else 0.0
     unknown = draft.family == "question" and draft.mode == "open" and "not_known" in reasons
     return 0.65 if unknown and draft.support >= _UNKNOWN else 0.0
 
@@ -372,29 +378,46 @@ def apart(
 ) -> list[tuple[Draft, DraftItem]]:
     """Items without those that rest on what a surer one of their kind has as evidence: one talk, one item.
 
-    Items that were taken back neither go nor make others go, and what somebody plainly promised stays beside what
-    somebody else promised on top of it (*I will send it*, *I will check it*).
+    Items that were taken back neither go nor make others go, and what was plainly given to somebody stays beside what
+    somebody else has on top of it (*I will send it*, *I will check it*) or was given other work in the same breath.
     """
     made = tuple(made)
-    used: dict[Family, dict[str, set[str | None]]] = {family: {} for family in FAMILIES}
+    used: dict[Family, dict[str, list[Draft]]] = {family: {} for family in FAMILIES}
     kept = {draft.id for draft, _ in made if draft.withdrawn}
     standing = [pair for pair in made if not pair[0].withdrawn]
     for draft, item in sorted(standing, key=lambda pair: (-sure[pair[0].id], pair[0].id)):
         mine = used[draft.family]
-        promised = _promised_by(draft)
-        takers = mine.get(_main_utterance(draft), set())
-        if takers and (promised is None or not takers.isdisjoint((None, promised))):
+        takers = mine.get(_main_utterance(draft), [])
+        if not all(_two_tasks(draft, taker) for taker in takers):
             continue
         kept.add(draft.id)
         for quote in item.evidence:
-            mine.setdefault(quote.utterance_id, set()).add(promised)
+            mine.setdefault(quote.utterance_id, []).append(draft)
     return [pair for pair in made if pair[0].id in kept]
 
 
-def _promised_by(draft: Draft) -> str | None:
-    """Who said *I will* of a task, where rules alone would believe it."""
-    own = draft.family == "action" and draft.claim.kind == "self" and not draft.by_model
-    return draft.speaker if own and draft.support >= PLAINLY else None
+def _two_tasks(one: Draft, other: Draft) -> bool:
+    """Whether words alone say of both who has them, and they are not the same one's or not the same work."""
+    left, right = _taken_by(one), _taken_by(other)
+    if left is None or right is None:
+        return False
+    return left != right or (_main_utterance(one) == _main_utterance(other) and not one.stems & other.stems)
+
+
+def _taken_by(draft: Draft) -> str | None:
+    """Who has a task, where rules alone would believe it."""
+    least = _BESIDE if ONE_OF_SEVERAL in draft.reasons else PLAINLY
+    if draft.family != "action" or draft.by_model or draft.support < least:
+        return None
+    if draft.claim.kind == "self":
+        return draft.speaker
+    if draft.claim.kind not in ("named", "you"):
+        return None
+    return draft.claim.people[0] if len(draft.claim.people) == 1 else draft.claim.said or None
+
+
+_BESIDE: Final = 0.3
+"""Support that does where several are given work in one breath."""
 
 
 def _main_utterance(draft: Draft) -> str:
@@ -418,7 +441,13 @@ def _among(draft: Draft, hints: Sequence[Hint]) -> Draft:
 
 
 def _candidates(state: State) -> tuple[Draft, ...]:
-    return tuple(d for d in state.drafts if d.mode != "refused" and not _takes_back(d))
+    return tuple(
+        d for d in state.drafts if d.mode != "refused" and not _takes_back(d) and _JOKES.isdisjoint(d.reasons)
+    )
+
+
+_JOKES: Final = frozenset((JOKED, "tag_of_a_joke"))
+"""What is marked as a joke by its words is no item, whatever the model says."""
 
 
 def _takes_back(draft: Draft) -> bool:

@@ -15,6 +15,7 @@ from operators.understand.hear import Heard, HeardClause
 from operators.understand.state import Draft, State, later_due, piece
 
 PUT_ASIDE = "put aside"
+DATE_CHANGED = "date changed"
 
 
 def restate(heard: Heard, fresh: Draft, drafts: list[Draft]) -> bool:
@@ -32,6 +33,8 @@ def restate(heard: Heard, fresh: Draft, drafts: list[Draft]) -> bool:
             continue
         if fresh.family == "action" and _other_object(draft, fresh):
             continue
+        if draft.first_index == fresh.first_index and _owned_apart(draft, fresh):
+            continue  # what one breath gives to two people are two tasks
         both = draft.stems & fresh.stems
         common = shared(draft.stems, fresh.stems) if fresh.family == "action" else len(both - TIME_STEMS)
         if fresh.family == "decision" and _dated(draft, fresh):
@@ -123,7 +126,13 @@ def _other_object(draft: Draft, fresh: Draft) -> bool:
     common = draft.stems & fresh.stems
     only_verb = bool(common) and common <= _VERBS
     apart = draft.stems - common - TIME_STEMS and fresh.stems - common - TIME_STEMS
-    return only_verb and bool(apart) and draft.due is not None and fresh.due is not None
+    dated = draft.due is not None and fresh.due is not None
+    long_ago = fresh.first_index - draft.last_index > _OLD
+    return only_verb and bool(apart) and (dated or long_ago)
+
+
+_OLD = 12
+"""Utterances after which only a verb in common says no longer that the same thing is meant."""
 
 
 def _named_in(text: str) -> frozenset[str]:
@@ -138,7 +147,7 @@ def _words_in(text: str) -> frozenset[str]:
 
 def _owned_apart(draft: Draft, fresh: Draft) -> bool:
     """Whether both have owners and share none."""
-    left, right = set(draft.claim.people), set(fresh.claim.people)
+    left, right = (set(d.claim.people) or {d.claim.said} - {""} for d in (draft, fresh))
     return bool(left and right) and not left & right
 
 
@@ -185,6 +194,53 @@ def _merged(draft: Draft, fresh: Draft) -> Draft:
         mode=draft.mode if fresh.mode else "",
         accepted=draft.accepted or fresh.accepted,
     )
+
+
+_NUMBER = (
+    r"(?:\d[\d.,]*|(?:one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|thirteen|fourteen|fifteen|sixteen|"
+    r"seventeen|eighteen|nineteen|twenty|thirty|forty|fifty|sixty|seventy|eighty|ninety|hundred|thousand|half)"
+    r"(?:[ -](?:one|two|three|four|five|six|seven|eight|nine|hundred|thousand))*)"
+)
+_RIGHT_NUMBER = re.compile(
+    rf"^(?P<told>(?:(?:no|sorry|i mean|correction|rather|actually|oh|right|okay|so|yes|exactly|then|and|make it) )+)"
+    rf"(?P<number>{_NUMBER})(?: (?P<noun>[a-z'-]+))?(?= |$)"
+)
+_IN_TEXT = re.compile(rf"\b(?P<number>{_NUMBER})\b(?: (?P<noun>[a-z'-]+))?", re.IGNORECASE)
+NUMBER_CHANGED = "number changed"
+_NUMBER_REACH = 3
+
+
+def renumber(heard: Heard, drafts: list[Draft]) -> None:
+    """Who said what was decided puts its number right (*Hire three people.* *Sorry, two.*)."""
+    for clause in heard.clauses[:2]:
+        right = _RIGHT_NUMBER.match(clause.clause.norm)
+        if right is None or clause.clause.question_mark:
+            continue
+        for place in range(len(drafts) - 1, -1, -1):
+            draft = drafts[place]
+            if (
+                heard.index - draft.last_index > _NUMBER_REACH
+                or draft.family != "decision"
+                or draft.withdrawn
+            ):
+                continue
+            wrong = list(_IN_TEXT.finditer(draft.text))
+            if draft.speaker != heard.spoken.speaker or len(wrong) != 1 or not _same_thing(right, wrong[0]):
+                continue
+            first, last = wrong[0].span("number")
+            text = f"{draft.text[:first]}{right['number']}{draft.text[last:]}"
+            stays = draft.stems - stems(wrong[0]["number"].lower()) | stems(right["number"])
+            drafts[place] = replace(
+                draft.grown(0.1, NUMBER_CHANGED, piece(heard, 2.0)), text=text, stems=stays
+            )
+            return
+
+
+def _same_thing(right: re.Match[str], wrong: re.Match[str]) -> bool:
+    """Whether another number is said of the same things, or of nothing in particular."""
+    noun = right["noun"]
+    other = right["number"].lower() != wrong["number"].lower()
+    return other and (noun is None or noun in STOP or stems(noun) == stems((wrong["noun"] or "").lower()))
 
 
 def correct(heard: Heard, drafts: list[Draft], state: State, look_back: int) -> bool:
@@ -239,7 +295,7 @@ def _redated(heard: Heard, draft: Draft, state: State, timed: list[int], look_ba
             continue
         if told is not None and (age <= 3 or (age <= 10 * look_back and shared(_said(heard), draft.stems))):
             due = later_due(draft.due, said_due(heard, number, last=True))
-            return draft.grown(0.05, "date changed", piece(heard, 2.0), due=due)
+            return draft.grown(0.05, DATE_CHANGED, piece(heard, 2.0), due=due)
         other = _said(heard) - draft.stems - TIME_STEMS
         if age <= 2 and (heard.words <= 10 or (len(other) <= 3 and heard.words <= 16)):
             # *And Friday at two, the boxes*: words of another matter move no date that is known.

@@ -293,6 +293,8 @@ def test_the_end_is_a_fold_of_the_whole_meeting_from_scratch() -> None:
     [
         ("Ich will den Bericht bis Freitag fertig haben, und am Montag fangen wir mit der Planung an.", True),
         ("Отчёт я пришлю в пятницу, а в понедельник начнём планировать, если все согласны с этим.", True),
+        ("Je vais envoyer le rapport.", True),
+        ("De acuerdo, hemos decidido cerrar la oficina.", True),
         ("会議は金曜日の午後三時から始まります。", True),
         ("I want the report by Friday, and on Monday we begin with the planning if all agree.", False),
     ],
