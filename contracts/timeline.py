@@ -45,7 +45,7 @@ class ControlRecord(Record):
 
 
 class StreamRecord(Record):
-    """A stream appeared, ended by its device, was given up as silent, or came back.
+    """A stream appeared, ended by its device, was given up as silent, is left out under load (shed), or came back.
 
     ``sequence`` is the last packet handled before, -1 where there was none; with the state it makes the
     record's identity.
@@ -53,7 +53,7 @@ class StreamRecord(Record):
 
     type: Literal["stream"] = "stream"
     stream: Name
-    state: Literal["opened", "ended", "given_up", "resumed"]
+    state: Literal["opened", "ended", "given_up", "shed", "resumed"]
     stream_epoch: Count
     sequence: Annotated[int, Field(ge=-1, lt=2**64)]
     raw_ns: Ns

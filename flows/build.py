@@ -36,6 +36,7 @@ from operators.deliver.step import deliver, verify
 from operators.draft import understand
 from operators.ingest import IngestSettings, ingest
 from operators.log import say
+from operators.perceive.shedding import Load, SheddingSettings
 from operators.perceive.step import MediaWorkers, Perceive, perceive
 from operators.perceive.types import PerceiveSettings
 from operators.settings import Settings, SettingsProblem, load_settings
@@ -151,6 +152,7 @@ def add_perceive(flow: Dataflow, settings: Settings) -> KeyedStream[tuple[int, O
     workers = MediaWorkers(
         lambda: recogniser, recognition_workers=settings.recognition_workers, behind_s=settings.shed_after_s
     )
+    load = Load(SheddingSettings(after_s=settings.shed_after_s), workers.waited_s)
     workers.warm_up()
     atexit.register(workers.close)
     stores = Stores(settings.state_dir, "perceive", PERCEIVE_STEPS, sync=settings.state_sync)
@@ -161,7 +163,7 @@ def add_perceive(flow: Dataflow, settings: Settings) -> KeyedStream[tuple[int, O
     lights = Lights()
 
     def step(shard: int) -> Perceive:
-        return Perceive(shard, wanted, voice, workers, KafkaJournal(link), lights=lights)
+        return Perceive(shard, wanted, voice, workers, KafkaJournal(link), lights=lights, load=load)
 
     beat = Heartbeat(settings.state_dir, flow.flow_id, "devices")
     received = op.input("devices", flow, ShardSource(link, DEVICE_TOPICS, tell_caught_up=True, on_turn=beat))

@@ -15,7 +15,8 @@ from typing import Final, Literal
 LogFormat = Literal["text", "json"]
 Event = Literal[
     "ready", "stop", "broker_away", "broker_back", "messages_expired", "notice", "dead_letter",
-    "refused", "failed", "telemetry_away", "telemetry_back", "behind", "caught_up", "meeting_overdue", "said",
+    "refused", "failed", "telemetry_away", "telemetry_back", "behind", "caught_up", "meeting_overdue", "shed",
+    "taken_back", "said",
 ]  # fmt: skip
 """What a line is about, for programs that read the log."""
 
@@ -30,6 +31,7 @@ _WARNINGS: Final[frozenset[Event]] = frozenset(
         "telemetry_away",
         "behind",
         "meeting_overdue",
+        "shed",
     }
 )
 _WHO: Final = re.compile(r"([a-z]+(?:\.[a-z_]+)?): ")

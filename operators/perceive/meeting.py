@@ -6,7 +6,6 @@ any order; what is decided depends on the media and the answers. What already st
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from typing import Any, Final, Literal
 
 import numpy as np
@@ -18,7 +17,6 @@ from contracts.messages import (
     MeetingEnded,
     MeetingStarted,
     OcrMessage,
-    PartialText,
     TranscriptMessage,
 )
 from contracts.messages import TextLine as TextLineMessage
@@ -28,19 +26,20 @@ from contracts.timeline import (
     ClockRecord,
     ControlRecord,
     EndedRecord,
-    GapRecord,
     MarkRecord,
     NoticeRecord,
-    StreamRecord,
-    UtteranceRecord,
 )
 from models.speech_recogniser import Recognition
 from models.voice_activity import VoiceActivity
-from operators.align.grid import clock_in_force, is_step, to_timeline_ns
+from operators.align.grid import is_step, to_timeline_ns
 from operators.clock import Timed
 from operators.ingest import Arrival, Late, Loss, modality_of
 from operators.media.client import DecodedPictures, DecodedSound, DecodeFailed, FullFrame
-from operators.perceive.people import People, Seen, told_from
+from operators.perceive.clocks import DeviceClocks
+from operators.perceive.hearing import Hearing
+from operators.perceive.left_out import LeavingOut, LeftOut
+from operators.perceive.output import Output
+from operators.perceive.people import People, Seen
 from operators.perceive.pictures import (
     DecodePicture,
     FetchFrame,
@@ -50,37 +49,15 @@ from operators.perceive.pictures import (
     PictureStep,
     ReadSlide,
 )
-from operators.perceive.records import (
-    as_recognition,
-    features_packet,
-    heard_record,
-    own_bytes,
-    slide_record,
-    transcript_record,
-    withdrawn_record,
-)
+from operators.perceive.records import features_packet, own_bytes, slide_record, transcript_record
 from operators.perceive.types import DecodeSound, Emission, PerceiveSettings, Stream, Undecodable
-from operators.perceive.ways import Ways
 from operators.pictures.picture import FeatureBlock
 from operators.pictures.slides import Slide
-from operators.speech.events import (
-    MicrophoneDead,
-    PieceClosed,
-    PieceText,
-    PieceWithdrawn,
-    RecognitionRequest,
-    SoundLate,
-    SpeechEvent,
-)
-from operators.speech.foreign import NOT_ENGLISH, ForeignSettings
-from operators.speech.names import correct_names
-from operators.speech.pool import PoolFull, Superseded
-from operators.speech.recognise import MeetingSpeech, SpeechSettings
+from operators.speech.events import RecognitionRequest
 
 _MARK_EVERY_NS: Final = 100_000_000
 _DRAINED_NS: Final = 100_000_000
 """A stream that has ended is done once its mark is this close to its end (less than a piece is short)."""
-_CLOCKS_KEPT: Final = 31
 _SET_BACK_NS: Final = 8_000_000
 _SET_ON_NS: Final = 300_000_000
 """A stream of which no packet is missing and whose stamps go on by more than twice what passed: its clock was set.
@@ -108,31 +85,33 @@ class MeetingPerception:
         self.ended = False
         self._streams: dict[str, Stream] = {}
         self.people = People()
-        self._foreign = ForeignSettings().build()
         self._marked_ns = -(2**63)
-        self._clocks: dict[str, ClockRecord] = {}
-        self._past_clocks: dict[str, list[ClockRecord]] = {}
-        self._ways = Ways()
+        self._clocks = DeviceClocks()
         self._late = 0
+        self.left_out = LeavingOut()
+        self.began_ns = 0
+        """Arrival of the first thing that came of it, UTC."""
         self._arrived_s = 0.0
-        self._settled_end = self._hurried = False
-        self._speech = MeetingSpeech(_speech_settings(settings, live), voice)
-        self._pictures = MeetingPictures(settings.slides)
-        self._held: list[RecognitionRequest] = []
-        """Waiting for slides. A restart asks for what had no answer anew."""
-        self._out: list[Emission] = []
-        self._decided: dict[str, AnyRecord] = {}
-        self._decided_texts: dict[tuple[str, int], UtteranceRecord] = {}
+        self._settled_end = False
+        self._output = Output(meeting_id)
+        self._begin()
         self.last_activity_s: dict[str, float] = {}
+
+    def _begin(self) -> None:
+        """Microphones and pictures of which nothing has come."""
+        self._pictures = MeetingPictures(self._settings.slides)
+        self._hearing = Hearing(
+            self._settings, self._voice, self._output, self._streams, self.people, self._clocks, self._pictures,
+            live=self._live,
+        )  # fmt: skip
 
     # --- inputs
 
     def decide(self, records: Iterable[AnyRecord]) -> None:
         """Records of earlier runs that stand on the log: they hold."""
         for record in records:
-            self._decided[record.identity] = record
-            if isinstance(record, UtteranceRecord) and record.state != "withdrawn":
-                self._decided_texts[record.id, record.version] = record
+            self._output.decide(record)
+            self.left_out.decide(record)
             if isinstance(record, EndedRecord):
                 self.ended = True
 
@@ -142,19 +121,27 @@ class MeetingPerception:
             self._apply_decided_give_up(name)
         self._picture_steps(self._pictures.repeat())
         for name, stream in self._streams.items():
-            self._out += [DecodeSound(name, packet) for packet in stream.undecoded]
-        self._advance()
-        return self._drain()
+            for packet in stream.undecoded:
+                self._output.ask(DecodeSound(name, packet))
+        self._hearing.advance()
+        return self._output.take()
 
-    def feed(self, timed: Timed, now_s: float) -> list[Emission]:
-        """The next arrival; ``now_s`` is the clock of ``check_idle``."""
+    def feed(self, timed: Timed, now_s: float, *, shed: bool = False) -> list[Emission]:
+        """The next arrival; ``now_s`` is the clock of ``check_idle``.
+
+        ``shed``: there is more to do than can be done, and this meeting's sound and pictures are to be left out.
+        """
         arrival = timed.arrival
         body = arrival.body
+        self.began_ns = self.began_ns or arrival.arrival_ns
         if self.ended:
             return self._after_end(arrival)
         self._arrived_s = now_s
         if isinstance(body, Loss):
-            self._gap(body.stream, body.device_id, body.raw_start_ns, body.raw_end_ns, "lost")
+            # Packets may be missing before the first that came.
+            modality = Modality[body.stream.rpartition("/")[2].upper()]
+            stream = self._streams.get(body.stream) or Stream(body.device_id, modality)
+            self._output.gap(stream, body.raw_start_ns, body.raw_end_ns, "lost")
         elif isinstance(body, Late):
             self._late += 1
         elif isinstance(body, Packet | TranscriptMessage | OcrMessage | EndOfStream):
@@ -164,8 +151,10 @@ class MeetingPerception:
                 body.stream_epoch,
                 body.sequence,
             )
-            self._open(timed, body)
             self.last_activity_s[name] = now_s
+            if isinstance(body, Packet) and known is not None and self._leaves_out(name, known, body, shed):
+                return self._output.take()
+            self._open(timed, body)
             stream = self._streams[name]
             if isinstance(body, Packet) and body.modality is Modality.AUDIO:
                 self._came(stream, body, arrival.arrival_ns, complete=complete)
@@ -181,16 +170,14 @@ class MeetingPerception:
             return []
         if isinstance(record, ClockRecord):
             # What an earlier run wrote under this number is what readers go by.
-            decided = self._decided.get(record.identity)
+            decided = self._output.decided(record.identity)
             record = decided if isinstance(decided, ClockRecord) else record
             self._new_clock(record)
-        self._emit(record)
-        return self._drain()
+        self._output.record(record)
+        return self._output.take()
 
     def _new_clock(self, record: ClockRecord) -> None:
-        device, before = record.device, self._clocks.get(record.device)
-        self._clocks[device] = record
-        self._past_clocks[device] = [*self._past_clocks.get(device, [])[-_CLOCKS_KEPT:], record]
+        device, before = record.device, self._clocks.set(record)
         if is_step(record):
             # How far the device's streams have come is counted on its clock, which has just been set.
             for stream in self._streams.values():
@@ -200,30 +187,15 @@ class MeetingPerception:
             sound = self._streams.get(f"{device}/audio")
             if sound is not None and sound.last is not None:
                 raw_ns = sound.last[0]
-                self._ways.placed_anew(
+                self._clocks.ways.placed_anew(
                     device, to_timeline_ns(record, raw_ns) - to_timeline_ns(before, raw_ns)
                 )
 
     def recognised(self, request: RecognitionRequest, found: Recognition | Exception) -> list[Emission]:
         """The answer to a recognition request."""
-        if isinstance(found, Superseded) or self.ended:
+        if self.ended:
             return []
-        if isinstance(found, PoolFull):
-            self._speech.failed(request.piece_id, request.version)
-            self._gap(f"{request.device}/audio", request.device, request.start_ns, request.end_ns, "shed")
-            self._notice("shed", "Recognition did not keep up; some speech was left out.")
-        elif isinstance(found, Exception):
-            self._speech.failed(request.piece_id, request.version)
-            self._notice("recognition_failed", "Some speech could not be recognised.")
-        else:
-            if found.hurried and not self._hurried:
-                self._hurried = True
-                self._notice(
-                    "hurried",
-                    "Recognition was behind for a while: doubtful words were not listened to a second time.",
-                )
-            self._speech.result(request.piece_id, request.version, found)
-        self._advance()
+        self._hearing.recognised(request, found)
         return self._finish()
 
     def decoded(self, result: DecodedSound | DecodedPictures | FullFrame | DecodeFailed) -> list[Emission]:
@@ -234,6 +206,9 @@ class MeetingPerception:
         if isinstance(result, DecodedSound):
             self._undecoded_done(stream, result.timestamp_ns)
             self._push_sound(result.stream, stream, result.timestamp_ns, result.samples, result.rate_hz)
+            if result.stream in self.left_out.streams and not stream.undecoded:
+                # Nothing more comes for now: what is open would else wait until the stream is heard again.
+                self._hearing.give_up(stream.device)
         elif isinstance(result, DecodedPictures):
             self._picture_steps(self._pictures.decoded(result))
         elif isinstance(result, FullFrame):
@@ -241,9 +216,7 @@ class MeetingPerception:
         elif stream.modality is Modality.AUDIO:
             self._refuse(stream.undecoded, result)
             self._undecoded_done(stream, result.timestamp_ns)
-            self._gap(
-                result.stream, stream.device, result.timestamp_ns, result.timestamp_ns + 1, "undecodable"
-            )
+            self._output.gap(stream, result.timestamp_ns, result.timestamp_ns + 1, "undecodable")
         else:
             self._refuse(self._pictures.recent(result.stream), result)
             self._picture_steps(self._pictures.failed(result))
@@ -293,7 +266,7 @@ class MeetingPerception:
     # --- control
 
     def _control(self, control: AnyControl, arrival: Arrival) -> None:
-        self._emit(ControlRecord(meeting_id=self.meeting_id, control=control, source=arrival.source))
+        self._output.record(ControlRecord(meeting_id=self.meeting_id, control=control, source=arrival.source))
         match control:
             case MeetingStarted():
                 self.started = control
@@ -311,20 +284,22 @@ class MeetingPerception:
         """Open the meeting and the stream where this is the first that comes of them."""
         modality = modality_of(body)
         name = f"{body.device_id}/{modality.name.lower()}"
-        clock = self._clocks[body.device_id]
         if self.started is None:
-            start_ns = to_timeline_ns(clock, body.timestamp_ns)
+            start_ns = self._timeline_ns(body.device_id, body.timestamp_ns)
             self.started = MeetingStarted(meeting_id=self.meeting_id, start_ns=start_ns, implicit=True)
-            self._emit(ControlRecord(meeting_id=self.meeting_id, control=self.started, source="implicit"))
+            self._output.record(
+                ControlRecord(meeting_id=self.meeting_id, control=self.started, source="implicit")
+            )
         stream = self._streams.setdefault(name, Stream(body.device_id, modality))
         stream.clock = timed.clock
         if stream.state == "expected":
-            self._stream_record(name, stream, "opened", body.timestamp_ns, body.stream_epoch)
+            self._output.stream(stream, "opened", body.timestamp_ns, body.stream_epoch)
         elif stream.over:
-            self._stream_record(name, stream, "resumed", body.timestamp_ns, body.stream_epoch)
+            self._output.stream(stream, "resumed", body.timestamp_ns, body.stream_epoch)
             stream.end_raw_ns = None
+            self._shed_gap(stream)
         elif body.stream_epoch != stream.epoch:
-            self._gap(name, stream.device, stream.raw_ns, body.timestamp_ns, "lost")
+            self._output.gap(stream, stream.raw_ns, body.timestamp_ns, "lost")
         stream.state = "opened"
         stream.epoch, stream.sequence = body.stream_epoch, body.sequence
 
@@ -338,7 +313,7 @@ class MeetingPerception:
                 stream.clock_set_at.add(body.timestamp_ns)
         if arrival_ns > 0:
             end_ns = self._timeline_ns(body.device_id, body.timestamp_ns + body.duration_ns)
-            self._ways.came(body.device_id, end_ns, arrival_ns, body.duration_ns)
+            self._clocks.ways.came(body.device_id, end_ns, arrival_ns, body.duration_ns)
 
     def _media(
         self, name: str, stream: Stream, body: Packet | TranscriptMessage | OcrMessage | EndOfStream
@@ -357,9 +332,36 @@ class MeetingPerception:
             self._push_sound(name, stream, body.timestamp_ns, samples, body.rate_hz)
         else:
             stream.undecoded.append(body)
-            self._out.append(DecodeSound(name, body))
+            self._output.ask(DecodeSound(name, body))
         stream.raw_ns = max(stream.raw_ns, body.timestamp_ns + body.duration_ns)
         self._apply_decided_give_up(name)
+
+    def _leaves_out(self, name: str, stream: Stream, packet: Packet, shed: bool) -> bool:
+        """Whether a packet is left out, as its meeting is; the first one of them ends what the stream has open."""
+        if name in self.left_out.streams:
+            return self.left_out.drops(packet, shed=shed)
+        if not shed or stream.state != "opened":
+            return False
+        self._leave_out(name, stream)
+        return self.left_out.drops(packet, shed=True)
+
+    def _leave_out(self, name: str, stream: Stream) -> None:
+        begun = LeftOut(stream.epoch, stream.sequence, stream.clock, stream.raw_ns, stream.raw_ns)
+        self.left_out.begin(name, begun)
+        self._output.stream(stream, "shed", stream.raw_ns, stream.epoch)
+        stream.state = "shed"
+        self._output.notice(
+            "shed",
+            "There was more to do than could be done in time: sound and pictures were left out for a while.",
+        )
+        if stream.modality is Modality.AUDIO:
+            self._hearing.give_up(stream.device)
+
+    def _shed_gap(self, stream: Stream) -> None:
+        """What was left out of a stream, once that is over."""
+        left = self.left_out.end(stream.name)
+        if left is not None and left.packets:
+            self._output.gap(stream, left.from_ns, left.to_ns, "shed", clock=left.clock)
 
     def _shows_slides(self, device: str) -> bool:
         return self.started is None or not self.started.slide_devices or device in self.started.slide_devices
@@ -367,26 +369,8 @@ class MeetingPerception:
     def _push_sound(
         self, name: str, stream: Stream, raw_ns: int, samples: npt.NDArray[np.int16], rate_hz: int
     ) -> None:
-        if not self._hears_sound():
-            return
-        channels = samples.shape[1]
-        mapped = [c for c in range(channels) if (stream.device, c) in self.people.speakers]
-        arrangement = None if mapped else self.people.arrangement(stream.device, channels)
-        if not mapped and channels > 1 and arrangement is None:
-            # Nobody says who sits where: one voice track, as a mixed recording.
-            samples = np.asarray(np.round(samples.mean(axis=1, keepdims=True)), dtype=np.int16)
-        for channel in mapped or [0]:
-            speaker = self.people.speakers.get((stream.device, channel))
-            if speaker is None and self.started is not None and self.started.implicit:
-                speaker = stream.device
-            self._speech.open_stream(stream.device, channel, speaker, rate_hz, stream.epoch, arrangement)
-        later_ns = self._ways.later_ns(stream.device)
-        offset_ns = raw_ns - self._timeline_ns(stream.device, raw_ns) - later_ns
-        self._speech.set_clock_offset(stream.device, offset_ns, stream.clock)
-        clock_set = raw_ns in stream.clock_set_at
-        stream.clock_set_at.discard(raw_ns)
-        self._speech.push(stream.device, stream.epoch, raw_ns, samples, clock_set=clock_set)
-        self._advance()
+        if self._hears_sound():
+            self._hearing.push(stream, raw_ns, samples, rate_hz, self.started)
 
     def _hears_sound(self) -> bool:
         return (
@@ -398,19 +382,10 @@ class MeetingPerception:
     def _has(self, modality: Modality) -> bool:
         return any(stream.modality is modality for stream in self._streams.values())
 
-    def _advance(self) -> None:
-        self._speech.wait_for_clocks(self._ways.unsure())
-        self._speech.expect(
-            frozenset(s.device for s in self._streams.values() if s.modality is Modality.AUDIO and not s.over)
-        )
-        for event in self._speech.advance():
-            self._speech_event(event)
-
     def _end_stream(self, stream: Stream, raw_ns: int) -> None:
         stream.end_raw_ns = raw_ns
         if stream.modality is Modality.AUDIO and not stream.undecoded:
-            self._speech.end_of_stream(stream.device)
-            self._advance()
+            self._hearing.end_of_stream(stream.device)
 
     def _undecoded_done(self, stream: Stream, raw_ns: int) -> None:
         stream.undecoded = [p for p in stream.undecoded if p.timestamp_ns != raw_ns]
@@ -421,140 +396,32 @@ class MeetingPerception:
         source = self.started.speech_source if self.started is not None else "sound"
         if (source == "sound" and self._has(Modality.AUDIO)) or not message.text.strip():
             return
-        self._emit(transcript_record(message, stream))
+        self._output.record(transcript_record(message, stream))
         stream.logged_mark_ns = message.timestamp_ns
 
     def _ocr(self, name: str, stream: Stream, message: OcrMessage) -> None:
         lines = tuple(line for line in message.lines if line.text.strip())
         self._slide_record(stream, message.timestamp_ns, lines, known=False, sampling_ms=0.0)
 
-    # --- what speech and pictures bring about
-
-    def _speech_event(self, event: SpeechEvent) -> None:
-        if isinstance(event, RecognitionRequest):
-            decided = self._decided_texts.get((event.piece_id, event.version))
-            if decided is not None:
-                self._speech.result(event.piece_id, event.version, as_recognition(decided, event.start_ns))
-                self._advance()
-            elif event.kind != "partial":
-                self._hear(event)
-            elif self._live:
-                self._out.append(replace(event, hotwords=self._terms(event.device, event.start_ns)))
-        elif isinstance(event, PieceText) and event.state == "partial":
-            self._partial(event)
-        elif isinstance(event, PieceText | PieceClosed):
-            self._utterance(event)
-        elif isinstance(event, PieceWithdrawn):
-            self._withdraw(event)
-        elif isinstance(event, MicrophoneDead):
-            whose = f" ({event.speaker})" if event.speaker else ""
-            self._notice(
-                "dead_microphone",
-                f"Microphone {event.device}{whose} gave no sound while others spoke: it may be off, muted or broken.",
-            )
-        elif isinstance(event, SoundLate):
-            self._notice(
-                "late_sound",
-                f"Sound of {event.device} came so late that who spoke was decided without it.",
-            )
-
-    def _hear(self, request: RecognitionRequest) -> None:
-        """Ask for words, once every slide is read of which recognition is to be told.
-
-        Else the words would depend on how fast slides are read. Who is late beyond all measure is not waited for.
-        """
-        at_ns = self._timeline_ns(request.device, request.start_ns)
-        late_ns = self._streams[f"{request.device}/audio"].raw_ns - request.start_ns
-        if self._slides_unread(at_ns) and late_ns / 1e9 <= self._settings.late_s:
-            self._held = [h for h in self._held if h.piece_id != request.piece_id] + [request]
-        else:
-            self._out.append(replace(request, hotwords=self._terms(request.device, request.start_ns)))
-
-    def _hear_held(self) -> None:
-        held, self._held = self._held, []
-        for request in held:
-            self._hear(request)
-
-    def _slides_unread(self, at_ns: int) -> bool:
-        """Whether a slide may come out of what is being decoded or read that speech at this time is to know of."""
-        for name, stream in self._streams.items():
-            if stream.modality is Modality.VIDEO:
-                undone_ns = self._pictures.undone_ns(name)
-                if undone_ns is not None and told_from(self._timeline_ns(stream.device, undone_ns)) <= at_ns:
-                    return True
-        return False
-
-    def _terms(self, device: str, raw_ns: int) -> tuple[str, ...]:
-        """What recognition should expect of speech that began at a raw time of a device."""
-        return self.people.terms(self._timeline_ns(device, raw_ns), self._seen_ns)
-
-    def _seen_ns(self, seen: Seen) -> int:
-        """Where something seen lies by what is known of the device's clock now."""
-        clock = clock_in_force(self._past_clocks.get(seen.device, []), seen.clock, seen.raw_ns)
-        return seen.raw_ns if clock is None else to_timeline_ns(clock, seen.raw_ns)
-
-    def _partial(self, piece: PieceText) -> None:
-        if self._live:
-            self._out.append(
-                PartialText(
-                    meeting_id=self.meeting_id, piece_id=piece.piece_id, version=piece.version, device=piece.device,
-                    speaker=self._speaker(piece.device, piece.speaker, piece.start_ns, piece.end_ns),
-                    start_ns=self._timeline_ns(piece.device, piece.start_ns),
-                    end_ns=self._timeline_ns(piece.device, piece.end_ns), text=piece.text, boundary_ms=piece.boundary_ms,
-                )
-            )  # fmt: skip
-
-    def _utterance(self, piece: PieceText | PieceClosed) -> None:
-        people = self.people
-        terms = self._terms(piece.device, piece.samples_start_ns)
-        text, _ = correct_names(piece.text, people.names, self._settings.ordinary_words, terms)
-        name = f"{piece.device}/audio"
-        stream = self._streams[name]
-        speaker = self._speaker(piece.device, piece.speaker, piece.start_ns, piece.end_ns)
-        mark = self._mark_ns(name, stream)
-        clock = self._speech.clock_of(piece.device, piece.piece_id)
-        self._emit(
-            heard_record(
-                self.meeting_id, piece, stream, clock=clock, text=text, speaker=speaker, mark_ns=mark
-            )
-        )
-        if isinstance(piece, PieceClosed):
-            claimed = people.claimed_seat(speaker, text)
-            if claimed is not None:
-                self._notice(
-                    "swapped_microphone",
-                    f"Somebody at {piece.device}, the microphone of {speaker}, said to be {claimed}: microphones may be "
-                    "swapped.",
-                )
-            microphone = piece.piece_id.rpartition("/")[0]
-            if self._foreign.heard(microphone, (piece.end_ns - piece.start_ns) / 1e9, piece.words):
-                self._notice("not_english", NOT_ENGLISH)
-            for start_ns, end_ns in piece.gaps:
-                self._gap(name, piece.device, start_ns, end_ns, "lost")
-
-    def _withdraw(self, event: PieceWithdrawn) -> None:
-        name = f"{event.device}/audio"
-        stream = self._streams[name]
-        mark = self._mark_ns(name, stream) or stream.raw_ns
-        self._emit(withdrawn_record(self.meeting_id, event.piece_id, event.version, stream, mark))
+    # --- what pictures bring about
 
     def _picture_steps(self, steps: Iterable[PictureStep]) -> None:
         for step in steps:
             if isinstance(step, PictureLost):
                 what: Literal["shed", "undecodable"] = "shed" if step.shed else "undecodable"
-                self._gap(step.stream, self._streams[step.stream].device, step.raw_ns, step.raw_ns + 1, what)
+                self._output.gap(self._streams[step.stream], step.raw_ns, step.raw_ns + 1, what)
             elif isinstance(step, DecodePicture | FetchFrame | ReadSlide):
-                self._out.append(step)
+                self._output.ask(step)
             elif isinstance(step, PictureFeatures):
                 self._features(step.stream, step.block)
             else:
                 self._slide(step.stream, step.slide)
-        self._hear_held()
+        self._hearing.slides_went_on()
 
     def _features(self, name: str, block: FeatureBlock) -> None:
         stream = self._streams[name]
         stream.features += 1
-        self._out.append(features_packet(self.meeting_id, stream, block))
+        self._output.ask(features_packet(self.meeting_id, stream, block))
 
     def _refuse(self, packets: Iterable[Packet], failed: DecodeFailed) -> None:
         """A dead letter for a packet that no decoder could read."""
@@ -562,7 +429,7 @@ class MeetingPerception:
             return
         for packet in packets:
             if packet.timestamp_ns == failed.timestamp_ns:
-                self._out.append(Undecodable(packet, failed.reason))
+                self._output.ask(Undecodable(packet, failed.reason))
                 return
 
     def _slide(self, name: str, slide: Slide) -> None:
@@ -583,17 +450,12 @@ class MeetingPerception:
         sampling_ms: float,
     ) -> None:
         mark = self._mark_ns(stream.name, stream)
-        self._emit(
+        self._output.record(
             slide_record(
                 self.meeting_id, stream, raw_ns, lines, known=known, sampling_ms=sampling_ms, mark_ns=mark
             )
         )
         self.people.saw_slide(Seen(stream.device, stream.clock, raw_ns), tuple(line.text for line in lines))
-
-    def _speaker(self, device: str, mapped: str | None, start_ns: int, end_ns: int) -> str | None:
-        return self.people.speaker(
-            device, mapped, start_ns, end_ns, lambda raw: self._timeline_ns(device, raw)
-        )
 
     # --- streams, marks, ends
 
@@ -603,12 +465,7 @@ class MeetingPerception:
             return self._pictures.mark_ns(name)
         if stream.modality is not Modality.AUDIO:
             return stream.logged_mark_ns if stream.end_raw_ns is None else stream.raw_ns
-        held = [p.timestamp_ns for p in stream.undecoded]
-        try:
-            held.append(self._speech.mark_ns(stream.device))
-        except KeyError:
-            held.append(stream.raw_ns)
-        return min(held)
+        return self._hearing.undecided_ns(stream)
 
     def _drained(self, name: str, stream: Stream) -> bool:
         if stream.modality is Modality.AUDIO:
@@ -624,7 +481,7 @@ class MeetingPerception:
     def _outstanding(self, name: str, stream: Stream) -> int:
         """How many answers to decisive requests about a stream have not come."""
         if stream.modality is Modality.AUDIO:
-            return len(stream.undecoded) + self._speech.unanswered(stream.device)
+            return len(stream.undecoded) + self._hearing.unanswered(stream.device)
         return int(not self._pictures.idle(name))
 
     def waits_for(self) -> tuple[str, ...]:
@@ -653,7 +510,7 @@ class MeetingPerception:
             if stream.state != "opened" or only not in (None, name):
                 continue
             if stream.end_raw_ns is not None and self._drained(name, stream):
-                self._stream_record(name, stream, "ended", stream.end_raw_ns, stream.epoch)
+                self._output.stream(stream, "ended", stream.end_raw_ns, stream.epoch)
                 stream.state = "ended"
         if only is not None:
             stream = self._streams[only]
@@ -663,22 +520,22 @@ class MeetingPerception:
                 self._log_marks()
         told = self.started is not None and bool(self.started.streams)
         if self.end is None or self.ended or not (told or self._settled_end or not self._live):
-            return self._drain()
+            return self._output.take()
         if self._all_past_end():
             end_ns = self.end.end_ns if self.end.end_ns is not None else self._last_mark_ns()
             self._end("control", end_ns)
-        return self._drain()
+        return self._output.take()
 
     def _log_marks(self) -> None:
         """Marks of all streams together, so that they travel in one batch."""
         for name, stream in self._streams.items():
             mark = self._mark_ns(name, stream) if stream.state == "opened" else None
-            if stream.modality is Modality.AUDIO and self._speech.goes_on_through_step(stream.device):
+            if stream.modality is Modality.AUDIO and self._hearing.goes_on_through_step(stream.device):
                 continue  # its mark is still one of the clock as it was before
             if mark is None or (stream.logged_mark_ns is not None and mark <= stream.logged_mark_ns):
                 continue
             stream.logged_mark_ns = mark
-            self._emit(MarkRecord(meeting_id=self.meeting_id, stream=name, raw_ns=mark))
+            self._output.record(MarkRecord(meeting_id=self.meeting_id, stream=name, raw_ns=mark))
 
     def _all_past_end(self) -> bool:
         end_ns = self._told_end_ns()
@@ -702,97 +559,52 @@ class MeetingPerception:
 
     def _end(self, reason: Literal["control", "idle"], end_ns: int) -> None:
         if self._late:
-            self._notice("late", f"{self._late} packets came too late and were left out.")
-        self._emit(EndedRecord(meeting_id=self.meeting_id, reason=reason, end_ns=end_ns))
+            self._output.notice("late", f"{self._late} packets came too late and were left out.")
+        for name in list(self.left_out.streams):
+            self._shed_gap(self._streams[name])
+        self._output.record(EndedRecord(meeting_id=self.meeting_id, reason=reason, end_ns=end_ns))
         self.ended = True
         # A flow that runs for weeks would else keep the sound and pictures of every meeting that it had.
-        self._speech = MeetingSpeech(_speech_settings(self._settings, self._live), self._voice)
-        self._pictures = MeetingPictures(self._settings.slides)
-        self._held.clear()
-        self._decided.clear()
-        self._decided_texts.clear()
+        self._begin()
+        self._output.forget()
 
     def _after_end(self, arrival: Arrival) -> list[Emission]:
         """What comes after the end: control and corrections have their place on the log, media is too late."""
         if isinstance(arrival.body, Packet | TranscriptMessage | OcrMessage | EndOfStream | Loss | Late):
             self._late += 1
         else:
-            self._emit(ControlRecord(meeting_id=self.meeting_id, control=arrival.body, source=arrival.source))
-        return self._drain()
+            self._output.record(
+                ControlRecord(meeting_id=self.meeting_id, control=arrival.body, source=arrival.source)
+            )
+        return self._output.take()
 
     def _give_up(self, name: str, stream: Stream) -> None:
-        self._stream_record(name, stream, "given_up", stream.raw_ns, stream.epoch)
+        self._output.stream(stream, "given_up", stream.raw_ns, stream.epoch)
         stream.state = "given_up"
         if stream.sequence < 0:
-            self._notice("no_stream", f"Nothing came from {name}.")
+            self._output.notice("no_stream", f"Nothing came from {name}.")
         elif stream.modality in (Modality.AUDIO, Modality.VIDEO):
             # Transcripts and slide texts come when there is something to say; their silence is no fault.
-            self._gap(name, stream.device, stream.raw_ns, stream.raw_ns + 1, "silent_device")
+            self._output.gap(stream, stream.raw_ns, stream.raw_ns + 1, "silent_device")
         if stream.modality is Modality.AUDIO:
-            # Somebody may have been in the middle of a sentence.
-            self._speech.give_up(stream.device)
-            self._advance()
+            self._hearing.give_up(stream.device)
 
     def _apply_decided_give_up(self, name: str) -> None:
-        """A give-up of an earlier run stands at the packet where it was decided."""
+        """A give-up of an earlier run stands at the packet where it was decided, and so does leaving out."""
         stream = self._streams[name]
-        identity = f"stream/{name}/{stream.epoch}/{stream.sequence}/given_up"
-        if not stream.over and identity in self._decided:
+        place = f"stream/{name}/{stream.epoch}/{stream.sequence}"
+        if not stream.over and self._output.decided(f"{place}/given_up"):
             self._give_up(name, stream)
-
-    # --- output
-
-    def _stream_record(
-        self,
-        name: str,
-        stream: Stream,
-        state: Literal["opened", "ended", "given_up", "resumed"],
-        raw_ns: int,
-        epoch: int,
-    ) -> None:
-        self._emit(
-            StreamRecord(
-                meeting_id=self.meeting_id,
-                stream=name,
-                state=state,
-                stream_epoch=epoch,
-                sequence=stream.sequence,
-                raw_ns=raw_ns,
-            )
-        )
-
-    def _gap(
-        self, name: str, device: str, start_ns: int, end_ns: int,
-        what: Literal["lost", "undecodable", "shed", "silent_device"],
-    ) -> None:  # fmt: skip
-        stream = self._streams.get(name)
-        self._emit(
-            GapRecord(
-                meeting_id=self.meeting_id, stream=name, device=device, clock=stream.clock if stream else 0,
-                raw_start_ns=start_ns, raw_end_ns=max(start_ns, end_ns), what=what,
-            )
-        )  # fmt: skip
-
-    def _notice(self, code: str, text: str) -> None:
-        self._emit(NoticeRecord(meeting_id=self.meeting_id, code=code, text=text))
+        elif not stream.over and self._output.decided(f"{place}/shed"):
+            self._leave_out(name, stream)
 
     def _timeline_ns(self, device: str, raw_ns: int) -> int:
-        clock = self._clocks.get(device)
-        return raw_ns if clock is None else to_timeline_ns(clock, raw_ns)
-
-    def _emit(self, record: AnyRecord) -> None:
-        if record.identity not in self._decided:
-            self._out.append(record)
-
-    def _drain(self) -> list[Emission]:
-        out, self._out = self._out, []
-        return out
+        return self._clocks.timeline_ns(device, raw_ns)
 
     # --- state
 
     _PLAIN: Final = (
-        "started", "end", "ended", "_streams", "people", "_clocks", "_past_clocks", "_ways", "_late",
-        "_marked_ns", "_foreign", "_hurried",
+        "started", "end", "ended", "_streams", "people", "_clocks", "_late", "_marked_ns", "left_out", "began_ns",
     )  # fmt: skip
 
     def state(self) -> dict[str, Any]:
@@ -800,7 +612,7 @@ class MeetingPerception:
         for stream in self._streams.values():
             stream.undecoded = [own_bytes(p) for p in stream.undecoded]
         plain = {name: getattr(self, name) for name in self._PLAIN}
-        return plain | {"speech": self._speech.state(), "pictures": self._pictures.state()}
+        return plain | {"hearing": self._hearing.state(), "pictures": self._pictures.state()}
 
     @classmethod
     def from_state(
@@ -815,13 +627,8 @@ class MeetingPerception:
         """Go on where ``state`` was taken; ``decide`` and ``resume`` come next."""
         meeting = cls(settings, meeting_id, voice, live=live)
         for name in cls._PLAIN:
-            # A snapshot of an earlier version lacks what came later.
-            setattr(meeting, name, raw.get(name, getattr(meeting, name)))
-        meeting._speech = MeetingSpeech.from_state(_speech_settings(settings, live), voice, raw["speech"])
-        meeting._pictures = MeetingPictures.from_state(settings.slides, raw["pictures"])
+            setattr(meeting, name, raw[name])
+        meeting._begin()
+        meeting._pictures.load(raw["pictures"])
+        meeting._hearing.load(raw["hearing"], voice)
         return meeting
-
-
-def _speech_settings(settings: PerceiveSettings, live: bool) -> SpeechSettings:
-    """Nobody waits for the text of a file: each piece is recognised once, when it is whole."""
-    return settings.speech if live else replace(settings.speech, partials=False, speculative=False)

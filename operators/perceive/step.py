@@ -20,7 +20,7 @@ from bytewax.operators import KeyedStream
 
 from contracts.messages import ALL_MEETINGS, Control, DeadLetter, MeetingPurged, PartialText
 from contracts.packet import Modality, Packet, encode
-from contracts.timeline import AnyRecord, ClockRecord, ControlRecord, NoticeRecord
+from contracts.timeline import AnyRecord, ClockRecord, ControlRecord, EndedRecord, NoticeRecord
 from contracts.topics import AUDIO, DEADLETTER, PARTIALS, TIMELINE, VIDEO
 from models.slide_reader import SlideReader, SlideReaderSettings, TextLine, run_niced
 from models.speech_recogniser import Recognition, SpeechRecogniser
@@ -31,7 +31,7 @@ from operators.broker.sink import Outgoing
 from operators.broker.source import CaughtUp
 from operators.clock import ClockOutput, Timed
 from operators.clock.lights import Light, Lights
-from operators.ingest import in_words, refused
+from operators.ingest import Arrival, in_words, refused
 from operators.log import say
 from operators.media.client import (
     DecodedPictures,
@@ -44,6 +44,7 @@ from operators.media.client import (
 from operators.perceive.meeting import MeetingPerception
 from operators.perceive.overdue import OverdueSettings
 from operators.perceive.pictures import DecodePicture, FetchFrame, ReadSlide
+from operators.perceive.shedding import Load, SheddingSettings
 from operators.perceive.types import Ask, DecodeSound, Emission, PerceiveSettings, Undecodable
 from operators.shard import by_shard
 from operators.speech.events import RecognitionRequest
@@ -172,6 +173,10 @@ class MediaWorkers:
     def outstanding(self, shard: int) -> int:
         return self._outstanding.get(shard, 0)
 
+    def waited_s(self) -> float:
+        """How long the piece of speech has waited that waits longest for recognition."""
+        return 0.0 if self._recognition is None else self._recognition.waited_s()
+
     def close(self) -> None:
         """End all pools and child processes."""
         if self._recognition is not None:
@@ -221,9 +226,12 @@ class Perceive:
     def __init__(
         self, shard: int, settings: PerceiveSettings, voice: VoiceActivity, workers: Workers, journal: Journal,
         *, live: bool = True, clock_s: Callable[[], float] = time.monotonic, run: Callable[[], int] = time.time_ns,
-        lights: Lights | None = None,
+        lights: Lights | None = None, load: Load | None = None, wall_ns: Callable[[], int] = time.time_ns,
     ) -> None:  # fmt: skip
+        """``load`` is shared by all shards of a process; without one, nothing is left out. ``wall_ns``: UTC."""
         self._shard = shard
+        self._load = load or Load(SheddingSettings())
+        self._wall_ns = wall_ns
         self._settings = settings
         self._voice = voice
         self._workers = workers
@@ -244,6 +252,7 @@ class Perceive:
         self._resumed: list[tuple[str, list[Emission]]] = []
         self._overdue = OverdueSettings().build()
         self._looked_s = 0.0
+        self._told_left_out = 0
 
     def open(self, store: StepStore) -> None:
         saved = store.get(_OFFSET)
@@ -279,12 +288,15 @@ class Perceive:
             if isinstance(value, Outgoing):
                 out.append(value)
             elif isinstance(value, CaughtUp):
+                self._load.caught_up(self._shard)
                 out += self._check_idle()
             elif isinstance(value, ClockRecord | NoticeRecord):
                 out += self._handle(value.meeting_id, self._meeting(value.meeting_id).place(value))
             else:
                 out += self._arrival(value)
         out += self._collect()
+        if self._live:
+            self._load.look()
         self._tell_overdue()
         return out
 
@@ -341,6 +353,11 @@ class Perceive:
         probe = telemetry.probe()
         if probe is not None:
             probe.meetings_overdue(self._shard, len(self._overdue.overdue(now_s)))
+            left_out = sum(meeting.left_out.dropped for meeting in self._meetings.values())
+            probe.meetings_shed(
+                self._shard, len(self._load.out & self._meetings.keys()), left_out - self._told_left_out
+            )
+            self._told_left_out = left_out
 
     def _arrival(self, timed: Timed) -> list[Outgoing]:
         arrival = timed.arrival
@@ -356,7 +373,7 @@ class Perceive:
             self._traces[arrival.meeting_id] = arrival.traceparent
         meeting = self._meeting(arrival.meeting_id)
         try:
-            emissions = meeting.feed(timed, self._idle_s)
+            emissions = meeting.feed(timed, self._idle_s, shed=self._sheds(meeting, arrival))
         except (ValueError, ArithmeticError, LookupError) as error:
             # One message of one device must not end the flow, and end it again after every restart.
             say(
@@ -366,9 +383,22 @@ class Perceive:
             return [refused(arrival, error)]
         return self._handle(arrival.meeting_id, emissions)
 
+    def _sheds(self, meeting: MeetingPerception, arrival: Arrival) -> bool:
+        """Whether what came is to be left out, as this process does not keep up."""
+        if not self._live or not isinstance(arrival.body, Packet):
+            return False
+        if meeting.ended:
+            return False
+        name = meeting.meeting_id
+        age_s = (self._wall_ns() - arrival.arrival_ns) / 1e9
+        self._load.read(self._shard, name, meeting.began_ns, age_s)
+        # An earlier run may have handled what came before this one began: that is decided, and handled again.
+        return name in self._load.out and arrival.arrival_ns > self._run
+
     def _purge(self, purged: MeetingPurged, source: str) -> list[Outgoing]:
         """Forget the meeting, and tell the log so; answers that are still under way find nobody."""
         name = purged.meeting_id
+        self._load.gone(name)
         for kept in (self._meetings, self._decided, self._traces):
             kept.pop(name, None)
         self._resumed = [(meeting_id, found) for meeting_id, found in self._resumed if meeting_id != name]
@@ -440,6 +470,8 @@ class Perceive:
                 value = encode(replace(emission, stream_epoch=self._run))
                 out.append(Outgoing(TIMELINE, key, value, "timeline.picture_features", "", trace))
             else:
+                if isinstance(emission, EndedRecord):
+                    self._load.gone(meeting_id)
                 record = emission.model_copy(update={"run": self._run})
                 out.append(
                     Outgoing(

@@ -55,7 +55,7 @@ class Stream:
 
     device: str
     modality: Modality
-    state: Literal["expected", "opened", "ended", "given_up"] = "expected"
+    state: Literal["expected", "opened", "ended", "given_up", "shed"] = "expected"
     epoch: int = 0
     sequence: int = -1
     clock: int = 0
@@ -77,4 +77,5 @@ class Stream:
 
     @property
     def over(self) -> bool:
-        return self.state in ("ended", "given_up")
+        """Whether nothing of it is waited for; but for `ended` it may come back."""
+        return self.state in ("ended", "given_up", "shed")

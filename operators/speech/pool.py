@@ -130,6 +130,11 @@ class RecognitionPool:
         with self._changed:
             return len(self._waiting) + self._busy
 
+    def waited_s(self) -> float:
+        """How long the decisive request has waited that waits longest; 0 where none does."""
+        with self._changed:
+            return max((time.monotonic() - entry[4] for entry in self._waiting), default=0.0)
+
     def close(self) -> None:
         """Drop what waits, let running passes end, and stop the threads."""
         with self._changed:

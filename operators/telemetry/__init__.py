@@ -40,6 +40,9 @@ class Probe(Protocol):
     def meetings_overdue(self, shard: int, number: int) -> None:
         """So many meetings were told to be over a while ago and have not ended."""
 
+    def meetings_shed(self, shard: int, number: int, packets: int) -> None:
+        """So many meetings are left out as the flow does not keep up; so many more packets were since the last call."""
+
     def clock_measured(self, device: str, bound_ns: int, error_ns: int | None = None) -> None:
         """The clock of a device is known to within ``bound_ns``; ``error_ns`` where something told how far it was off."""
 

@@ -91,6 +91,8 @@ METRICS: Final = (
     Metric("minuted.sink.flush", "histogram", "s", "wait for the broker at a snapshot"),
     Metric("minuted.read.behind", "gauge", "s", "age of what is read from the broker, since it was sent", "shard"),
     Metric("minuted.meetings.overdue", "gauge", "{meeting}", "told to be over half a minute ago, not ended", "shard"),
+    Metric("minuted.meetings.shed", "gauge", "{meeting}", "left out, as the flow does not keep up", "shard"),
+    Metric("minuted.packets.shed", "counter", "{packet}", "left out, as the flow did not keep up", "shard"),
     Metric("minuted.clock.bound", "gauge", "s", "how well the clock of a device is known", "device"),
     Metric("minuted.clock.error", "gauge", "s", "how far the clock of a device was off", "device"),
     Metric("minuted.state.size", "gauge", "By", "bytes in the state directory"),
@@ -259,6 +261,11 @@ class Exporting:
 
     def meetings_overdue(self, shard: int, number: int) -> None:
         self.measure("minuted.meetings.overdue", number, str(shard))
+
+    def meetings_shed(self, shard: int, number: int, packets: int) -> None:
+        self.measure("minuted.meetings.shed", number, str(shard))
+        if packets > 0:
+            self.count("minuted.packets.shed", packets, str(shard))
 
     def clock_measured(self, device: str, bound_ns: int, error_ns: int | None = None) -> None:
         self.measure("minuted.clock.bound", bound_ns / 1e9, device)
