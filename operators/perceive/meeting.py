@@ -19,7 +19,6 @@ from contracts.messages import (
     OcrMessage,
     TranscriptMessage,
 )
-from contracts.messages import TextLine as TextLineMessage
 from contracts.packet import Codec, Modality, Packet, payload_array
 from contracts.timeline import (
     AnyRecord,
@@ -39,20 +38,11 @@ from operators.perceive.clocks import DeviceClocks
 from operators.perceive.hearing import Hearing
 from operators.perceive.left_out import LeavingOut, LeftOut
 from operators.perceive.output import Output
-from operators.perceive.people import People, Seen
-from operators.perceive.pictures import (
-    DecodePicture,
-    FetchFrame,
-    MeetingPictures,
-    PictureFeatures,
-    PictureLost,
-    PictureStep,
-    ReadSlide,
-)
-from operators.perceive.records import features_packet, own_bytes, slide_record, transcript_record
+from operators.perceive.people import People
+from operators.perceive.pictures import MeetingPictures, PictureStep, ReadSlide
+from operators.perceive.records import own_bytes, transcript_record
+from operators.perceive.seeing import Seeing
 from operators.perceive.types import DecodeSound, Emission, PerceiveSettings, Stream, Undecodable
-from operators.pictures.picture import FeatureBlock
-from operators.pictures.slides import Slide
 from operators.speech.events import RecognitionRequest
 
 _MARK_EVERY_NS: Final = 100_000_000
@@ -100,6 +90,7 @@ class MeetingPerception:
     def _begin(self) -> None:
         """Microphones and pictures of which nothing has come."""
         self._pictures = MeetingPictures(self._settings.slides)
+        self._seeing = Seeing(self._pictures, self._output, self._streams, self.people)
         self._hearing = Hearing(
             self._settings, self._voice, self._output, self._streams, self.people, self._clocks, self._pictures,
             live=self._live,
@@ -119,7 +110,7 @@ class MeetingPerception:
         """After a restart from a snapshot: give-ups that stand, and work that has to be asked for again."""
         for name in list(self._streams):
             self._apply_decided_give_up(name)
-        self._picture_steps(self._pictures.repeat())
+        self._shown(self._pictures.repeat())
         for name, stream in self._streams.items():
             for packet in stream.undecoded:
                 self._output.ask(DecodeSound(name, packet))
@@ -210,23 +201,23 @@ class MeetingPerception:
                 # Nothing more comes for now: what is open would else wait until the stream is heard again.
                 self._hearing.give_up(stream.device)
         elif isinstance(result, DecodedPictures):
-            self._picture_steps(self._pictures.decoded(result))
+            self._shown(self._pictures.decoded(result))
         elif isinstance(result, FullFrame):
-            self._picture_steps(self._pictures.fetched(result))
+            self._shown(self._pictures.fetched(result))
         elif stream.modality is Modality.AUDIO:
             self._refuse(stream.undecoded, result)
             self._undecoded_done(stream, result.timestamp_ns)
             self._output.gap(stream, result.timestamp_ns, result.timestamp_ns + 1, "undecodable")
         else:
             self._refuse(self._pictures.recent(result.stream), result)
-            self._picture_steps(self._pictures.failed(result))
+            self._shown(self._pictures.failed(result))
         return self._finish()
 
     def read(self, ask: ReadSlide, lines: Sequence[Any] | None) -> list[Emission]:
         """The answer to a reading request."""
         if self.ended:
             return []
-        self._picture_steps(self._pictures.read(ask.stream, ask.frame_ns, lines))
+        self._shown(self._pictures.read(ask.stream, ask.frame_ns, lines))
         return self._finish()
 
     def check_idle(self, now_s: float) -> list[Emission]:
@@ -323,10 +314,10 @@ class MeetingPerception:
         elif isinstance(body, TranscriptMessage):
             self._transcript(name, stream, body)
         elif isinstance(body, OcrMessage):
-            self._ocr(name, stream, body)
+            self._seeing.told(stream, body)
         elif body.modality is Modality.VIDEO:
             role: Literal["slides", "camera"] = "slides" if self._shows_slides(body.device_id) else "camera"
-            self._picture_steps(self._pictures.push(name, body, role))
+            self._shown(self._pictures.push(name, body, role))
         elif body.codec is Codec.PCM_S16LE:
             samples = np.asarray(payload_array(body), dtype=np.int16)
             self._push_sound(name, stream, body.timestamp_ns, samples, body.rate_hz)
@@ -399,29 +390,9 @@ class MeetingPerception:
         self._output.record(transcript_record(message, stream))
         stream.logged_mark_ns = message.timestamp_ns
 
-    def _ocr(self, name: str, stream: Stream, message: OcrMessage) -> None:
-        lines = tuple(line for line in message.lines if line.text.strip())
-        self._slide_record(stream, message.timestamp_ns, lines, known=False, sampling_ms=0.0)
-
-    # --- what pictures bring about
-
-    def _picture_steps(self, steps: Iterable[PictureStep]) -> None:
-        for step in steps:
-            if isinstance(step, PictureLost):
-                what: Literal["shed", "undecodable"] = "shed" if step.shed else "undecodable"
-                self._output.gap(self._streams[step.stream], step.raw_ns, step.raw_ns + 1, what)
-            elif isinstance(step, DecodePicture | FetchFrame | ReadSlide):
-                self._output.ask(step)
-            elif isinstance(step, PictureFeatures):
-                self._features(step.stream, step.block)
-            else:
-                self._slide(step.stream, step.slide)
+    def _shown(self, steps: Iterable[PictureStep]) -> None:
+        self._seeing.take(steps)
         self._hearing.slides_went_on()
-
-    def _features(self, name: str, block: FeatureBlock) -> None:
-        stream = self._streams[name]
-        stream.features += 1
-        self._output.ask(features_packet(self.meeting_id, stream, block))
 
     def _refuse(self, packets: Iterable[Packet], failed: DecodeFailed) -> None:
         """A dead letter for a packet that no decoder could read."""
@@ -432,31 +403,6 @@ class MeetingPerception:
                 self._output.ask(Undecodable(packet, failed.reason))
                 return
 
-    def _slide(self, name: str, slide: Slide) -> None:
-        stream = self._streams[name]
-        lines = tuple(
-            TextLineMessage(text=line.text, box=line.box, confidence=line.confidence) for line in slide.lines
-        )
-        sampling_ms = self._pictures.sampling_ns(name) / 1e6
-        self._slide_record(stream, slide.start_ns, lines, known=slide.known, sampling_ms=sampling_ms)
-
-    def _slide_record(
-        self,
-        stream: Stream,
-        raw_ns: int,
-        lines: tuple[TextLineMessage, ...],
-        *,
-        known: bool,
-        sampling_ms: float,
-    ) -> None:
-        mark = self._mark_ns(stream.name, stream)
-        self._output.record(
-            slide_record(
-                self.meeting_id, stream, raw_ns, lines, known=known, sampling_ms=sampling_ms, mark_ns=mark
-            )
-        )
-        self.people.saw_slide(Seen(stream.device, stream.clock, raw_ns), tuple(line.text for line in lines))
-
     # --- streams, marks, ends
 
     def _mark_ns(self, name: str, stream: Stream) -> int | None:
@@ -464,7 +410,7 @@ class MeetingPerception:
         if stream.modality is Modality.VIDEO:
             return self._pictures.mark_ns(name)
         if stream.modality is not Modality.AUDIO:
-            return stream.logged_mark_ns if stream.end_raw_ns is None else stream.raw_ns
+            return stream.told_mark_ns
         return self._hearing.undecided_ns(stream)
 
     def _drained(self, name: str, stream: Stream) -> bool:

@@ -219,7 +219,7 @@ class MeetingPictures:
         return out
 
     def state(self) -> dict[str, Any]:
-        """Plain values; `from_state` goes on from them."""
+        """Plain values; `load` goes on from them."""
         streams = {
             name: {
                 "role": known.role, "watcher": known.watcher.state(), "newest_ns": known.newest_ns,
@@ -230,18 +230,15 @@ class MeetingPictures:
         }  # fmt: skip
         return {"streams": streams, "thinner": self._thinner.state()}
 
-    @classmethod
-    def from_state(cls, settings: SlideSettings, raw: dict[str, Any]) -> "MeetingPictures":
+    def load(self, raw: dict[str, Any]) -> None:
         """Go on where ``state`` was taken; call ``repeat`` next."""
-        pictures = cls(settings)
-        pictures._thinner = FeatureThinner.from_state(raw["thinner"])
+        self._thinner = FeatureThinner.from_state(raw["thinner"])
         for name, part in raw["streams"].items():
-            pictures._streams[name] = _PictureStream(
-                role=part["role"], watcher=SlideWatcher.from_state(settings, part["watcher"]),
+            self._streams[name] = _PictureStream(
+                role=part["role"], watcher=SlideWatcher.from_state(self._settings, part["watcher"]),
                 newest_ns=part["newest_ns"], seen_ns=part["seen_ns"], period_ns=part["period_ns"],
                 kept=list(part["kept"]),
             )  # fmt: skip
-        return pictures
 
     @staticmethod
     def _answered(known: _PictureStream, timestamp_ns: int) -> None:

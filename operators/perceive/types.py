@@ -76,6 +76,11 @@ class Stream:
         return f"{self.device}/{self.modality.name.lower()}"
 
     @property
+    def told_mark_ns(self) -> int | None:
+        """Mark of a stream of messages, which come when there is something to say."""
+        return self.logged_mark_ns if self.end_raw_ns is None else self.raw_ns
+
+    @property
     def over(self) -> bool:
         """Whether nothing of it is waited for; but for `ended` it may come back."""
         return self.state in ("ended", "given_up", "shed")

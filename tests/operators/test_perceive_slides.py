@@ -73,7 +73,8 @@ class Decoder:
 
 
 def restarted(pictures: MeetingPictures) -> tuple[Decoder, list[PictureStep]]:
-    again = MeetingPictures.from_state(SlideSettings(), pictures.state())
+    again = MeetingPictures(SlideSettings())
+    again.load(pictures.state())
     return Decoder(again), again.repeat()
 
 

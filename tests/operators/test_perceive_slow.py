@@ -239,7 +239,7 @@ def test_what_ended_long_ago_costs_nothing_more() -> None:
     shard.wait(5.0)
     # Nothing is written again at every snapshot, and no sound is kept.
     assert not shard.perceive._touched
-    assert shard.perceive._meetings["m"].state()["speech"]["microphones"] == []
+    assert shard.perceive._meetings["m"].state()["hearing"]["speech"]["microphones"] == []
 
 
 def test_a_meeting_is_told_of_once_and_again_after_a_while() -> None:
