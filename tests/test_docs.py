@@ -96,6 +96,9 @@ def test_files_that_documents_name_exist() -> None:
     roots = "flows|benchmarks|devices|docs|contracts|operators|models|tests|locks"
     for where, name in mentions(rf"^((?:{roots})/[\w./*-]+)$"):
         assert list(ROOT.glob(name.rstrip("/"))), f"{where}: {name}"
+    # Modules by their name alone, where the text has said in which folder they are.
+    for where, name in mentions(r"^([\w*]+\.py)$"):
+        assert any(list((ROOT / root).rglob(name)) for root in roots.split("|")), f"{where}: {name}"
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
