@@ -36,6 +36,8 @@ class LeavingOut:
         self.streams: dict[str, LeftOut] = {}
         self.dropped = 0
         """Packets that were left out, over all streams and times."""
+        self.told = False
+        """Whether the minutes say so."""
         self._shed: dict[str, tuple[int, int]] = {}
         self._resumed: dict[tuple[str, int, int], _Resumed] = {}
 

@@ -341,10 +341,12 @@ class MeetingPerception:
         self.left_out.begin(name, begun)
         self._output.stream(stream, "shed", stream.raw_ns, stream.epoch)
         stream.state = "shed"
-        self._output.notice(
-            "shed",
-            "There was more to do than could be done in time: sound and pictures were left out for a while.",
-        )
+        if not self.left_out.told:
+            self.left_out.told = True
+            self._output.notice(
+                "shed",
+                "There was more to do than could be done in time: sound and pictures were left out for a while.",
+            )
         if stream.modality is Modality.AUDIO:
             self._hearing.give_up(stream.device)
 

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from operators.log import Event, say
+from operators.log import say
 
 _LOOK_EVERY_S: Final = 0.5
 _TELL_EVERY_S: Final = 60.0
@@ -143,12 +143,11 @@ class Load:
 
     def __init__(
         self, settings: SheddingSettings, waited_s: Callable[[], float] = lambda: 0.0,
-        *, clock_s: Callable[[], float] = time.monotonic, tell: Callable[..., None] = say,
+        *, clock_s: Callable[[], float] = time.monotonic,
     ) -> None:  # fmt: skip
         self._rule = settings.build()
         self._waited_s = waited_s
         self._clock_s = clock_s
-        self._tell = tell
         self._lock = threading.Lock()
         self._began: dict[str, int] = {}
         self._read_s: dict[str, float] = {}
@@ -211,15 +210,19 @@ class Load:
             elif self._out and now_s - self._told_s >= _TELL_EVERY_S:
                 self._told_s = now_s
                 since = ", ".join(f"{m} for {now_s - since_s:.0f} s" for m, since_s in self._rule.out.items())
-                self._tell(f"flows.perceive: still left out: {since}", "shed", meetings=len(self._out))
+                say(f"flows.perceive: still left out: {since}", "shed", meetings=len(self._out))
 
     def _say(self, change: Change, behind_s: float, sending: int) -> None:
-        event: Event = "shed" if change.what == "left_out" else "taken_back"
-        if change.what == "left_out":
-            line = (
-                f"flows.perceive: {behind_s:.0f} s behind and not catching up: sound and pictures of meeting {change.meeting}, "
-                f"which began last, are left out until it does ({len(self._out)} of {sending} meetings)"
-            )
-        else:
-            line = f"flows.perceive: meeting {change.meeting} is taken back after {change.out_s:.0f} s"
-        self._tell(line, event, meeting=change.meeting, seconds=round(behind_s, 1))
+        if change.what == "taken_back":
+            say(
+                f"flows.perceive: meeting {change.meeting} is taken back after {change.out_s:.0f} s",
+                "taken_back",
+                meeting=change.meeting, seconds=round(change.out_s, 1),
+            )  # fmt: skip
+            return
+        say(
+            f"flows.perceive: {behind_s:.0f} s behind and not catching up: sound and pictures of meeting {change.meeting}, "
+            f"which began last, are left out until it does ({len(self._out)} of {sending} meetings)",
+            "shed",
+            meeting=change.meeting, seconds=round(behind_s, 1),
+        )  # fmt: skip

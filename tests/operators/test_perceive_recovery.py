@@ -28,6 +28,7 @@ from models.voice_activity import VoiceActivity
 from operators.broker.source import CaughtUp, Received
 from operators.clock import Clock, ClockSettings
 from operators.ingest import Ingest, IngestSettings
+from operators.perceive.shedding import Load
 from operators.perceive.step import Answer, Owner, Perceive, Recognised
 from operators.perceive.types import Ask, PerceiveSettings
 from operators.speech.events import RecognitionRequest
@@ -87,8 +88,9 @@ class Process:
     """One life of the three steps on a state directory; dropping it without ``save`` is a kill."""
 
     def __init__(
-        self, root: Path, log: MemoryLog, voice: str, run: int, markers: dict[str, Marker] | None
-    ) -> None:
+        self, root: Path, log: MemoryLog, voice: str, run: int, markers: dict[str, Marker] | None,
+        load: Load | None = None,
+    ) -> None:  # fmt: skip
         self.now_s = 0.0
         self.workers = Scripted(voice)
         self._stores = Stores(root, "perceive", STEPS)
@@ -97,7 +99,7 @@ class Process:
         self.ingest, self.clock = Ingest(IngestSettings(), names), Clock(ClockSettings())
         self.perceive = Perceive(
             0, PerceiveSettings(stream_idle_s=5.0), VoiceActivity(), self.workers, log,
-            clock_s=lambda: self.now_s, run=lambda: run,
+            clock_s=lambda: self.now_s, run=lambda: run, load=load,
         )  # fmt: skip
         self._steps: list[Any] = [self.ingest, self.clock, self.perceive]
         self._opened: list[tuple[str, StepStore]] = []

@@ -1,0 +1,308 @@
+"""Meetings that are left out under load: which and when, what of them stands on the log, and a kill in the middle."""
+
+import math
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from contracts.packet import ClockKind, Codec, Modality, Packet
+from contracts.timeline import AnyRecord, GapRecord, MarkRecord, NoticeRecord, StreamRecord, UtteranceRecord
+from operators.broker.source import Received
+from operators.perceive.left_out import LeavingOut, LeftOut
+from operators.perceive.shedding import Load, Shedding, SheddingSettings
+from operators.store import Marker
+from tests.operators.test_perceive_recovery import MemoryLog, Process, decided, inputs, revisions
+
+BEGAN = {"early": 1, "middle": 2, "late": 3}
+SETTINGS = SheddingSettings(after_s=10.0)
+
+
+def looked(rule: Shedding, behind: dict[int, float], until: int, began: dict[str, int] = BEGAN) -> list[str]:
+    """What changes second by second; ``behind``: from when on the process is how far behind, else it grows by 1."""
+    now, changes = 0.0, []
+    for second in range(until):
+        now = behind.get(second, now + 1.0)
+        change = rule.look(float(second), now, began)
+        if change is not None:
+            changes.append(f"{second} {change.what} {change.meeting}")
+    return changes
+
+
+def test_the_meeting_that_began_last_goes_first_and_the_next_only_where_that_does_not_help() -> None:
+    assert looked(SETTINGS.build(), {0: 0.0}, 40) == [
+        "10 left_out late", "15 left_out middle", "20 left_out early",
+    ]  # fmt: skip
+
+
+def test_a_flow_that_catches_up_after_a_stop_leaves_nothing_out() -> None:
+    falling = {second: 300.0 - 0.5 * second for second in range(600)}
+    assert looked(SETTINGS.build(), falling, 600) == []
+
+
+def test_a_backlog_that_stands_still_is_no_catching_up() -> None:
+    assert looked(SETTINGS.build(), dict.fromkeys(range(60), 60.0), 12) == [
+        "5 left_out late",
+        "10 left_out middle",
+    ]
+
+
+def test_meetings_come_back_one_by_one_the_one_that_began_first_before_the_others() -> None:
+    behind = dict.fromkeys(range(16, 80), 0.5)
+    assert looked(SETTINGS.build(), behind, 60) == [
+        "9 left_out late", "14 left_out middle", "26 taken_back middle", "36 taken_back late",
+    ]  # fmt: skip
+
+
+def test_who_came_back_too_soon_waits_longer_the_next_time() -> None:
+    calm = dict.fromkeys(range(11, 22), 0.0)  # late is back at 21, and it is too much again
+    calm |= {second: float(second - 21) for second in range(22, 33)} | dict.fromkeys(range(33, 90), 0.0)
+    assert looked(SETTINGS.build(), calm, 80) == [
+        "9 left_out late", "21 taken_back late", "31 left_out late", "53 taken_back late",
+    ]  # fmt: skip
+
+
+def test_never_is_never() -> None:
+    assert looked(SheddingSettings().build(), {0: 0.0}, 5_000) == []
+
+
+def test_a_rule_that_would_leave_out_everything_is_refused() -> None:
+    with pytest.raises(ValueError, match="all would be left out"):
+        SheddingSettings(after_s=0.0)
+
+
+@dataclass
+class Office:
+    """A process with a clock that is moved by hand."""
+
+    waited_s: float = 0.0
+    now_s: float = 0.0
+
+    def __post_init__(self) -> None:
+        self.load = Load(SETTINGS, lambda: self.waited_s, clock_s=lambda: self.now_s)
+
+    def go_on(self, seconds: int, age_s: float, *, grows: float = 0.0, caught_up: bool = False) -> float:
+        """Media of two meetings are handled once a second; their age at the end."""
+        for _ in range(seconds):
+            self.now_s, age_s = self.now_s + 1.0, age_s + grows
+            self.load.read(0, "first", 1, age_s)
+            self.load.read(1, "second", 2, age_s)
+            for shard in (0, 1) if caught_up else ():
+                self.load.caught_up(shard)
+            self.load.look()
+        return age_s
+
+
+def test_media_that_are_read_ever_later_leave_out_the_later_meeting_and_people_are_told(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    office = Office()
+    office.go_on(14, 0.0, grows=1.0)
+    assert office.load.out == {"second"}
+    assert capsys.readouterr().err.splitlines() == [
+        "flows.perceive: 10 s behind and not catching up: sound and pictures of meeting second, which began last, are left "
+        "out until it does (1 of 2 meetings)"
+    ]
+    office.go_on(70, 3.0)
+    assert capsys.readouterr().err.splitlines() == ["flows.perceive: still left out: second for 60 s"]
+    office.go_on(11, 0.0)
+    assert office.load.out == frozenset()
+    assert capsys.readouterr().err == "flows.perceive: meeting second is taken back after 85 s\n"
+
+
+def test_a_clock_that_differs_from_the_brokers_is_no_backlog() -> None:
+    office = Office()
+    office.go_on(60, 3600.0, caught_up=True)
+    assert office.load.out == frozenset()
+    office.go_on(14, 3600.0, grows=1.0)
+    assert office.load.out == {"second"}
+
+
+def test_a_recogniser_that_is_behind_is_a_backlog_too() -> None:
+    office = Office(waited_s=30.0)
+    office.go_on(8, 0.0, caught_up=True)
+    assert office.load.out == {"second"}
+
+
+def test_a_meeting_that_is_over_or_silent_is_not_left_out() -> None:
+    office = Office()
+    office.go_on(1, 0.0)
+    office.load.gone("second")
+    for _ in range(40):
+        office.now_s += 1.0
+        office.load.read(0, "first", 1, 60.0)
+        office.load.look()
+    assert office.load.out == {"first"}
+
+
+def picture(sequence: int, *, key: bool) -> Packet:
+    return Packet(
+        "m", "cam", Modality.VIDEO, Codec.H264, ClockKind.PTP, 1, sequence, sequence * 10, 10, b"x", 0, 64, 64, 0, key
+    )  # fmt: skip
+
+
+def test_a_picture_stream_comes_back_with_a_picture_that_needs_no_other() -> None:
+    leaving = LeavingOut()
+    leaving.begin("cam/video", LeftOut(1, 4, 0, 50, 50))
+    assert leaving.drops(picture(5, key=True), shed=True)
+    assert leaving.drops(picture(6, key=False), shed=False)
+    assert not leaving.drops(picture(7, key=True), shed=False)
+    assert leaving.end("cam/video") == LeftOut(1, 4, 0, 50, 70, 2)
+
+
+SNAPSHOT_AT, SHED_AT, SHED_SNAPSHOT_AT, KILL_AT, BACK_AT, LATER_AT, END_AT = (
+    500,
+    700,
+    900,
+    1000,
+    1100,
+    1400,
+    2000,
+)
+"""Places among the input messages; four microphones, 20 ms each. The first snapshot is of the time before."""
+
+
+class Told(Load):
+    """A load that is told what it leaves out."""
+
+    def __init__(self) -> None:
+        super().__init__(SheddingSettings())
+        self.told: frozenset[str] = frozenset()
+
+    @property
+    def out(self) -> frozenset[str]:
+        return self.told
+
+
+@cache
+def messages() -> list[Received]:
+    return list(inputs())[:END_AT]
+
+
+def play(
+    root: Path, *, kill_at: int | None = None, snapshot_at: int | None = None, until: int = END_AT
+) -> MemoryLog:
+    """The meeting is left out from SHED_AT to BACK_AT; the flow may be killed once and goes on at a snapshot."""
+    log, load = MemoryLog(), Told()
+    process = Process(root, log, "Anna", 1, None, load)
+    markers: dict[str, Marker] = {}
+    for place, message in enumerate(messages()[:until]):
+        if place == snapshot_at:
+            markers = process.save()
+        if place == kill_at:
+            process.kill()
+            load.told = frozenset()
+            process = Process(root, log, "Ben", 2, markers, load)
+            for again in messages()[snapshot_at:kill_at]:
+                process.feed(again)
+        elif place in (SHED_AT, BACK_AT):
+            load.told = frozenset({"kill"}) if place == SHED_AT else frozenset()
+        if kill_at is not None and place == (kill_at - 1):
+            process.workers.voice = "Anna"
+        process.feed(message)
+    process.kill()
+    return log
+
+
+@pytest.fixture(scope="module")
+def uncut(tmp_path_factory: pytest.TempPathFactory) -> list[AnyRecord]:
+    return decided(play(tmp_path_factory.mktemp("uncut")))
+
+
+def states(records: list[AnyRecord], stream: str) -> list[str]:
+    return [r.state for r in records if isinstance(r, StreamRecord) and r.stream == stream]
+
+
+def gaps(records: list[AnyRecord]) -> list[GapRecord]:
+    return [r for r in records if isinstance(r, GapRecord)]
+
+
+def check_marks(records: list[AnyRecord]) -> None:
+    """What marks promise holds: nothing that comes after begins before them."""
+    marks: dict[str, int] = {}
+    for record in records:
+        if isinstance(record, MarkRecord):
+            assert record.raw_ns > marks.get(record.stream, -1), record
+            marks[record.stream] = record.raw_ns
+        elif isinstance(record, UtteranceRecord) and record.state != "withdrawn":
+            assert record.raw_start_ns >= marks.get(record.stream, -1), record
+
+
+def check_once(records: list[AnyRecord]) -> None:
+    names = [r.identity for r in records if not isinstance(r, MarkRecord)]
+    assert sorted(names) == sorted(set(names))
+
+
+def test_what_is_left_out_stands_on_the_log_as_one_gap_a_stream_and_one_notice(
+    uncut: list[AnyRecord],
+) -> None:
+    assert states(uncut, "mic-1/audio") == ["opened", "shed", "resumed"]
+    found = sorted(gaps(uncut), key=lambda gap: gap.stream)
+    assert [gap.stream for gap in found] == [f"mic-{n}/audio" for n in (1, 2, 3, 4)]
+    assert {gap.what for gap in found} == {"shed"}
+    assert {gap.raw_end_ns - gap.raw_start_ns for gap in found} == {(BACK_AT - SHED_AT) // 4 * 20_000_000}
+    assert len([r for r in uncut if isinstance(r, NoticeRecord) and r.code == "shed"]) == 1
+    closed = [r for r in uncut if isinstance(r, UtteranceRecord) and r.state == "closed"]
+    for utterance in closed:
+        for gap in found:
+            assert (
+                utterance.raw_end_ns <= gap.raw_start_ns + 40_000_000
+                or utterance.raw_start_ns >= gap.raw_end_ns
+            )
+    assert any(u.raw_start_ns >= found[0].raw_end_ns for u in closed)
+    check_marks(uncut)
+    check_once(uncut)
+
+
+@pytest.mark.parametrize(
+    ("snapshot_at", "kill_at"),
+    [(SNAPSHOT_AT, LATER_AT), (SHED_SNAPSHOT_AT, LATER_AT)],
+)
+def test_a_kill_after_it_came_back_changes_no_record(
+    tmp_path: Path, uncut: list[AnyRecord], snapshot_at: int, kill_at: int
+) -> None:
+    cut = decided(play(tmp_path, snapshot_at=snapshot_at, kill_at=kill_at))
+    check_once(cut)
+    check_marks(cut)
+    upto = [r.identity for r in cut if not isinstance(r, MarkRecord)]
+    assert upto == [r.identity for r in uncut if not isinstance(r, MarkRecord)]
+    assert gaps(cut) == gaps(uncut)
+
+
+@pytest.mark.parametrize(
+    ("snapshot_at", "kill_at", "gaps_left"),
+    [(SNAPSHOT_AT, KILL_AT, 0), (SHED_SNAPSHOT_AT, KILL_AT, 4), (SHED_SNAPSHOT_AT, BACK_AT + 1, 4)],
+)
+def test_a_kill_while_it_is_left_out_loses_nothing_more_and_closes_the_gap(
+    tmp_path: Path, snapshot_at: int, kill_at: int, gaps_left: int
+) -> None:
+    """The last of the kills falls when one of four microphones is back."""
+    log = play(tmp_path, snapshot_at=snapshot_at, kill_at=kill_at)
+    cut = decided(log)
+    check_once(cut)
+    check_marks(cut)
+    assert states(cut, "mic-1/audio") == ["opened", "shed", "resumed"]
+    back = [r for r in cut if isinstance(r, StreamRecord) and r.state == "resumed"]
+    for gap in gaps(cut):
+        # What was left out before the snapshot is gone; what came after it is heard.
+        assert gap.raw_end_ns == next(r.raw_ns for r in back if r.stream == gap.stream)
+    assert len(gaps(cut)) == gaps_left
+    assert len(revisions(log)) >= 1
+
+
+def test_a_meeting_that_ends_while_it_is_left_out_closes_its_gaps(tmp_path: Path) -> None:
+    load = Told()
+    process = Process(tmp_path, log := MemoryLog(), "Anna", 1, None, load)
+    for place, message in enumerate(messages()[: SHED_AT + 200]):
+        load.told = frozenset({"kill"}) if place >= SHED_AT else frozenset()
+        process.feed(message)
+    for _ in range(2):  # what was asked of the recogniser is answered between the two
+        process._write(process.perceive.finish_input())
+    process.kill()
+    records = decided(log)
+    assert records[-1].type == "ended" and len(gaps(records)) == 4
+
+
+def test_settings_of_never_are_the_default() -> None:
+    assert SheddingSettings().after_s == math.inf
