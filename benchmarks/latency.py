@@ -10,8 +10,13 @@ few seconds a minute, and the figures are those of a machine that did something 
 conversations, one after the other, and pools their utterances; ``--rival-python`` adds a live run of
 WhisperLiveKit on those of them that are one sound file with known words.
 
+With ``--sound-only`` several meetings are sent by one process that has coded all of it before (``feeder.py``), since
+publishers belong on other machines; with ``--publishers`` each by a ``minuted publish`` of its own.
+
 ``kept_up`` counts the meetings of which nearly all text (19 of 20 utterances) stood on the log within two seconds;
-``shed`` the stretches that the log says were left out because recognition or decoding did not keep up, ``hurried``
+``shed`` the stretches that the log says were left out because the flow did not keep up, ``shed_meetings`` the meetings
+that they belong to with the seconds from their first to their last, ``shed_utterances`` what was said in them, which
+counts neither as lost nor in any other figure, ``hurried``
 the meetings in which second looks were left out for that reason (partial texts are left out before that). A meeting
 that is not final a while after its end stands in ``unfinished`` with how far it came, and what of it was not seen
 by then counts as lost.
@@ -37,7 +42,8 @@ from .resources import ResourceWatch
 from .rooms import SAMPLE, Played, heard_room, meeting_ids, sound_room, spoken_room
 from .watching import Recorder, play
 
-_STAGGER_S: Final = 1.0
+_STAGGER_S: Final = 1.005
+"""No multiple of a block's 20 ms: blocks of different meetings are not due together."""
 _AFTER_END_S: Final = 90.0
 _KEEPS_UP_MS: Final = 2_000.0
 _LOOP_MESSAGES: Final = 200
@@ -52,6 +58,7 @@ def measure(
     repeat: int,
     transcript_only: bool,
     loop_messages: int = _LOOP_MESSAGES,
+    feed: bool = False,
 ) -> dict[str, Any]:
     """Play a room in an installation that is up; the figures of the report.
 
@@ -63,6 +70,7 @@ def measure(
     )
     samples, lateness_ms, played_s = LatencySamples(), 0.0, 0.0
     unfinished: dict[str, str] = {}
+    shed_meetings: dict[str, float] = {}
     kept_up = shed = hurried = 0
     flows = {name: flow.pid for name, flow in installation.flows.items()}
     options = ["--transcript-only"] if transcript_only else []
@@ -76,6 +84,7 @@ def measure(
                 outcome = play(
                     installation, recorder, [(room.path, name) for name in names], options,
                     stagger_s=_STAGGER_S, timeout_s=room.duration_s + meetings * _STAGGER_S + _AFTER_END_S,
+                    feed=feed,
                 )  # fmt: skip
             finally:
                 recorder.close()
@@ -85,9 +94,15 @@ def measure(
             shed += recorder.told_shed()
             hurried += recorder.told_hurried()
             for name in names:
-                of_meeting = recorder.meter(name).samples(room.truth)
+                meter = recorder.meter(name)
+                of_meeting = meter.samples(room.truth)
+                out_s = meter.left_out_s((meter.start_ns or 0) + round(room.duration_s * 1e9))
+                if out_s:
+                    shed_meetings[name] = round(out_s, 1)
                 kept_up += (
-                    percentiles(of_meeting.final_text)["p95"] <= _KEEPS_UP_MS and name not in unfinished
+                    percentiles(of_meeting.final_text)["p95"] <= _KEEPS_UP_MS
+                    and not out_s
+                    and name not in unfinished
                 )
                 samples.add(of_meeting)
     figures = samples.report()
@@ -108,6 +123,7 @@ def measure(
         "played_s": round(played_s, 1),
         "kept_up": kept_up,
         "shed": shed,
+        "shed_meetings": shed_meetings,
         "hurried": hurried,
         "unfinished": unfinished,
     }
@@ -125,6 +141,7 @@ def run(
     repeat: int = 1,
     transcript_only: bool = False,
     sound_only: bool = False,
+    publishers: bool = False,
     flows: tuple[str, ...] = ("perceive", "minutes"),
     loop_messages: int = _LOOP_MESSAGES,
 ) -> dict[str, Any]:
@@ -139,18 +156,20 @@ def run(
             room = spoken_room(path, scratch / "words")
         else:
             room = heard_room(path, scratch / "sound") if sound_only else sound_room(path)
+        feed = sound_only and meetings > 1 and not publishers
         with Installation(
             scratch, broker="kafka" if broker == "kafka" else "embedded", flows=flows
         ) as installation:
             figures = measure(
                 room, installation, meetings=meetings, repeat=repeat, transcript_only=transcript_only,
-                loop_messages=loop_messages,
+                loop_messages=loop_messages, feed=feed,
             )  # fmt: skip
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
     return figures | {
         "room": path.name, "broker": broker, "meetings": meetings, "repeat": repeat,
-        "transcript_only": transcript_only, "sound_only": sound_only, "flows": list(flows),
+        "transcript_only": transcript_only, "sound_only": sound_only,
+        "sent_by": "feeder" if feed else "publishers", "flows": list(flows),
     }  # fmt: skip
 
 
@@ -181,6 +200,11 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument(
         "--sound-only", action="store_true", help="its sound without slides and camera: nobody decodes video"
     )
+    parser.add_argument(
+        "--publishers",
+        action="store_true",
+        help="minuted publish for each of them, on this machine's processors",
+    )
     parser.add_argument("--one-flow", action="store_true", help="flows.room instead of the two flows")
     parser.add_argument(
         "--seed", type=int, default=0, help="nothing here is random; kept for every benchmark"
@@ -199,7 +223,7 @@ def main(arguments: list[str] | None = None) -> int:
         figures = _pooled(given, scratch) if given.pool else run(
             given.room, broker=given.broker, meetings=given.meetings, repeat=given.repeat,
             transcript_only=given.transcript_only, sound_only=given.sound_only,
-            flows=("room",) if given.one_flow else ("perceive", "minutes"),
+            publishers=given.publishers, flows=("room",) if given.one_flow else ("perceive", "minutes"),
         )  # fmt: skip
     except (InputError, OSError, ValueError, BrokerError) as error:
         progress(f"latency: {error}")

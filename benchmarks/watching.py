@@ -126,6 +126,51 @@ class Publication:
         self._process.wait()
 
 
+class Feeding:
+    """One room as several meetings, sent by one process that takes next to no processor time (``feeder.py``)."""
+
+    def __init__(
+        self, installation: Installation, path: Path, meetings: Sequence[str], stagger_s: float
+    ) -> None:
+        self.meeting = ", ".join(meetings)
+        command = [
+            sys.executable, "-m", "benchmarks.feeder", str(path), "--brokers", installation.broker.bootstrap,
+            "--shards", str(installation.names.shards), "--stagger", str(stagger_s), "--meetings", *meetings,
+        ]  # fmt: skip
+        self._process = subprocess.Popen(
+            guarded_command(command), cwd=ROOT, env=installation.environment, stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE, start_new_session=True,
+        )  # fmt: skip
+        if self._line() != "ready":
+            raise InstallationError("the feeder did not get ready")
+        self.max_lateness_ms = 0.0
+
+    def _line(self) -> str:
+        assert self._process.stdout is not None
+        return self._process.stdout.readline().decode().strip()
+
+    def done(self) -> bool:
+        """Whether everything is out.
+
+        Raises:
+            InstallationError: it failed.
+        """
+        code = self._process.poll()
+        if code == 0 and self.max_lateness_ms == 0.0:
+            told = json.loads(self._line())
+            if told["failed"]:
+                raise InstallationError(f"{told['failed']} messages of the feeder were not delivered")
+            self.max_lateness_ms = float(told["max_lateness_ms"])
+        elif code not in (None, 0):
+            raise InstallationError(f"the feeder ended with code {code}")
+        return code == 0
+
+    def kill(self) -> None:
+        """End it."""
+        self._process.kill()
+        self._process.wait()
+
+
 @dataclass(frozen=True, slots=True)
 class Outcome:
     """What came of meetings that were published.
@@ -145,16 +190,21 @@ def play(
     *,
     stagger_s: float,
     timeout_s: float,
+    feed: bool = False,
 ) -> Outcome:
     """Publish meetings side by side and wait until the minutes of all are final, or the time is up.
+
+    ``feed``: one process sends them all (``feeder.py``); they are one room then, and there are no ``options``.
 
     Raises:
         InstallationError: a flow ended, or a publication failed.
     """
-    running: list[Publication] = []
+    running: list[Publication | Feeding] = []
     try:
+        if feed:
+            running.append(Feeding(installation, publications[0][0], [m for _, m in publications], stagger_s))
         deadline = time.monotonic() + timeout_s
-        for number, (path, meeting) in enumerate(publications):
+        for number, (path, meeting) in enumerate(() if feed else publications):
             if number:
                 time.sleep(stagger_s)
             running.append(Publication(installation, path, meeting, *options))

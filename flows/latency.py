@@ -71,6 +71,8 @@ class LatencySamples:
     lost: int = 0
     lost_ids: list[str] = field(default_factory=list)
     """Which, as meeting and utterance."""
+    shed: int = 0
+    """Utterances that fell into a stretch which the log says was left out; none of the other figures counts them."""
     words: int = 0
     """Shown words that somebody really said at that time."""
     words_right: int = 0
@@ -94,6 +96,7 @@ class LatencySamples:
             "provisional_changed": round(self.changed / self.provisional, 3) if self.provisional else 0.0,
             "lost": self.lost,
             "lost_ids": list(self.lost_ids),
+            "shed_utterances": self.shed,
             "words_right_speaker": round(self.words_right / self.words, 4) if self.words else 0.0,
         }
 
@@ -132,6 +135,10 @@ class LatencyMeter:
     items: dict[str, list[_ItemEvent]] = field(default_factory=dict)
     hop: list[float] = field(default_factory=list)
     final_seen_ns: int | None = None
+    left_out: list[tuple[int, int]] = field(default_factory=list)
+    """Stretches of sound that the log says were left out under load."""
+    left_out_since: dict[str, int] = field(default_factory=dict)
+    """Streams of sound that are left out still, and since when."""
 
     def feed(self, topic: str, value: bytes, seen_ns: int, sent_ns: int | None = None) -> None:
         """One message of a topic (name without prefix), when it was seen and when its writer sent it."""
@@ -149,6 +156,8 @@ class LatencyMeter:
             self.records.setdefault(message["id"], []).append(shown)
             if sent_ns is not None:
                 self.hop.append((seen_ns - sent_ns) / _NS_PER_MS)
+        elif topic == TIMELINE.name and kind in ("gap", "stream") and message["stream"].endswith("/audio"):
+            self._shed(message)
         elif topic == TIMELINE.name and kind == "control" and message["control"]["type"] == "meeting_started":
             self.start_ns = message["control"].get("start_ns") or self.start_ns
         elif topic == PARTIALS.name and kind == "partial":
@@ -159,6 +168,19 @@ class LatencyMeter:
             self.partials.setdefault(message["piece_id"], []).append(shown)
         elif topic == MINUTES.name:
             self._event(message, seen_ns)
+
+    def _shed(self, message: Mapping[str, Any]) -> None:
+        if message["type"] == "gap" and message["what"] == "shed":
+            self.left_out.append((message["raw_start_ns"], message["raw_end_ns"]))
+        elif message["type"] == "stream" and message["state"] == "shed":
+            self.left_out_since[message["stream"]] = message["raw_ns"]
+        elif message["type"] == "stream":
+            self.left_out_since.pop(message["stream"], None)
+
+    def left_out_s(self, until_ns: int) -> float:
+        """Seconds from the first to the last moment that was left out; what still is counts up to ``until_ns``."""
+        spans = [*self.left_out, *((since, max(since, until_ns)) for since in self.left_out_since.values())]
+        return (max(end for _, end in spans) - min(start for start, _ in spans)) / _NS_PER_S if spans else 0.0
 
     def _event(self, message: Mapping[str, Any], seen_ns: int) -> None:
         if message["type"] in ("item_added", "item_changed"):
@@ -190,6 +212,9 @@ class LatencyMeter:
         for utterance in true:
             begin_ns, end_ns = _span(utterance, start)
             match = _best(utterance, final, start)
+            if match is None and self._was_left_out(begin_ns, end_ns):
+                out.shed += 1
+                continue
             if match is None:
                 out.lost += 1
                 out.lost_ids.append(f"{self.meeting_id}/{utterance.id}")
@@ -208,6 +233,11 @@ class LatencyMeter:
             out.words_right += right
             out.words += counted
         return out
+
+    def _was_left_out(self, begin_ns: int, end_ns: int) -> bool:
+        return any(start < end_ns and begin_ns < end for start, end in self.left_out) or any(
+            since < end_ns for since in self.left_out_since.values()
+        )
 
     def _text_seen(self, identity: str, text: str) -> int:
         """When the text of an utterance first stood on the log as it stands in the end."""

@@ -135,6 +135,22 @@ def test_what_never_came_is_lost_and_counts_ten_seconds() -> None:
     assert samples.report()["final_text_ms"]["n"] == 2
 
 
+def test_what_fell_into_a_stretch_that_was_left_out_is_shed_and_not_lost() -> None:
+    meeting = Meeting()
+    true = [said(0.0, 1.0, "We agreed."), said(4.0, 5.0), said(9.0, 10.0), said(20.0, 21.0)]
+    meeting.utterance(1.2, "a", 0.0, 1.0, "We agreed.")
+    stream = {"type": "stream", "stream": "mic-1/audio"}
+    meeting.feed(TIMELINE, 3.0, stream | {"state": "shed", "raw_ns": at(3.0)})
+    meeting.feed(TIMELINE, 8.0, stream | {"state": "resumed", "raw_ns": at(8.0)})
+    gap = {"type": "gap", "stream": "mic-1/audio", "raw_start_ns": at(3.0), "raw_end_ns": at(8.0)}
+    meeting.feed(TIMELINE, 8.0, gap | {"what": "shed"})
+    meeting.feed(TIMELINE, 8.5, gap | {"what": "lost", "raw_end_ns": at(12.0)})
+    meeting.feed(TIMELINE, 15.0, stream | {"state": "shed", "raw_ns": at(15.0)})
+    samples = meeting.meter.samples(true)
+    assert (samples.shed, samples.lost, len(samples.final_text)) == (2, 1, 2)
+    assert meeting.meter.left_out_s(at(25.0)) == 22.0
+
+
 def test_a_withdrawn_utterance_is_not_shown() -> None:
     m = Meeting()
     m.utterance(2.2, "u", 0.5, 2.0, "I will call the plumber.")
