@@ -34,11 +34,13 @@ def _filter() -> npt.NDArray[np.float64]:
     return np.asarray(taps / taps.sum())
 
 
-def _bands() -> list[npt.NDArray[np.bool_]]:
+def _bands() -> list[slice]:
     hertz = np.fft.rfftfreq(FRAME_SAMPLES, 1.0 / TARGET_HZ)
-    return [
-        (hertz > low) & (hertz < high) for low, high in ((60.0, 230.0), (300.0, 3400.0), (4200.0, 7800.0))
-    ]
+    inside = (
+        np.flatnonzero((hertz > low) & (hertz < high))
+        for low, high in ((60.0, 230.0), (300.0, 3400.0), (4200.0, 7800.0))
+    )
+    return [slice(int(places[0]), int(places[-1]) + 1) for places in inside]
 
 
 _TAPS_OF_FILTER = _filter()
@@ -60,11 +62,12 @@ class Line:
         """The next frames, shape (n, 512) in -1..1, with the fundamental restored where the line has cut it off."""
         spectra = np.square(np.abs(np.fft.rfft(frames * _WINDOW, axis=1))) / FRAME_SAMPLES**2
         powers = np.stack([spectra[:, band].sum(axis=1) for band in _BANDS], axis=1)
-        rectified = np.concatenate((self._history, np.abs(frames, dtype=np.float64).reshape(-1)))
-        self._history = rectified[-(_TAPS - 1) :].copy()
+        before = self._history
+        self._history = np.abs(frames[-1, -(_TAPS - 1) :], dtype=np.float64)
         narrow = np.array([self._look(row) for row in powers])
         if not narrow.any():
             return frames
+        rectified = np.concatenate((before, np.abs(frames, dtype=np.float64).reshape(-1)))
         slow = np.convolve(rectified, _TAPS_OF_FILTER, mode="valid").reshape(frames.shape)
         slow -= slow.mean(axis=1, keepdims=True)
         return np.where(narrow[:, None], frames + slow, frames).astype(np.float32)
