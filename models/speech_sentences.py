@@ -4,7 +4,7 @@ Small weights put a full stop at the end of whatever sound they are given. So th
 they must be words with which a sentence can end.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Final
 
 from models.speech_hotwords import Word
@@ -54,3 +54,23 @@ def settled_words(words: Sequence[Word], duration_s: float) -> int:
         if words[count - 1].end_s <= duration_s - AFTER_S and ends_sentence(words[:count]):
             return count
     return 0
+
+
+def ended_words(words: Sequence[Word]) -> int:
+    """How many words, from the first on, seem to be whole sentences; what follows has to confirm it."""
+    return next((count for count in range(len(words), 0, -1) if ends_sentence(words[:count])), 0)
+
+
+def standing(sentences: Collection[str], words: Sequence[Word]) -> list[int]:
+    """After how many of the words, not all of them, the text is still one that ended a sentence before.
+
+    Args:
+        sentences: as `spoken_words` writes them.
+        words: what was heard in the end.
+    """
+    return [count for count in range(1, len(words)) if spoken_words(words[:count]) in sentences]
+
+
+def spoken_words(words: Sequence[Word]) -> str:
+    """Words without capitals and punctuation, to compare what two passes heard."""
+    return " ".join(normalised(" ".join(word.text for word in words)))

@@ -229,10 +229,12 @@ class Hearing:
         stream = self._streams[f"{piece.device}/audio"]
         speaker = self._speaker(piece)
         clock = self._speech.clock_of(piece.device, piece.piece_id)
+        mark_ns = self.undecided_ns(stream)
+        if isinstance(piece, PieceClosed) and piece.follows_ns is not None:
+            mark_ns = min(mark_ns, piece.follows_ns)
         self._output.record(
             heard_record(
-                self._output.meeting_id, piece, stream, clock=clock, text=text, speaker=speaker,
-                mark_ns=self.undecided_ns(stream),
+                self._output.meeting_id, piece, stream, clock=clock, text=text, speaker=speaker, mark_ns=mark_ns,
             )
         )  # fmt: skip
         if not isinstance(piece, PieceClosed):

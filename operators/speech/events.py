@@ -58,7 +58,8 @@ class PieceText:
 class PieceClosed:
     """The decided text of a piece. Word times count from `samples_start_ns`.
 
-    `gaps` are stretches (start, end) inside it for which no sound arrived.
+    `gaps` are stretches (start, end) inside it for which no sound arrived. `follows_ns`: raw start of another one of
+    the same microphone that is decided with it and told after it.
     """
 
     piece_id: str
@@ -74,6 +75,7 @@ class PieceClosed:
     boundary_ms: float
     gaps: tuple[tuple[int, int], ...] = ()
     prosody: PieceProsody | None = None
+    follows_ns: int | None = None
 
 
 @dataclass(frozen=True)

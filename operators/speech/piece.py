@@ -39,7 +39,9 @@ class Piece:
     proposal, whatever becomes of the piece: the next one is told of it. `waits_for` is an earlier piece whose answer
     this one is to be told of (`before`) and that has not come; `pause` is the sound between the two. `look`: the
     newest proposal is none, the piece is only looked through for the end of a sentence. `shared`: several people
-    speak into its microphone.
+    speak into its microphone. `voided`: the last proposal that was none; `told`: what the piece was said to begin with
+    while it went on. `sentences`: what seemed to be whole sentences, from its beginning, in passes that were waited for.
+    `parts`: identities under which the rest of it was told besides its own.
     """
 
     piece_id: str
@@ -68,6 +70,10 @@ class Piece:
     gaps: list[tuple[int, int]] = field(default_factory=list)
     look: bool = False
     shared: bool = False
+    voided: int = 0
+    told: str = ""
+    sentences: list[str] = field(default_factory=list)
+    parts: list[str] = field(default_factory=list)
 
     def dump(self) -> dict[str, Any]:
         """Plain values."""
@@ -76,6 +82,7 @@ class Piece:
         raw["heard"] = None if self.heard is None else _dump_recognition(self.heard)
         raw["before"] = dump_before(self.before)
         raw["gaps"] = [list(gap) for gap in self.gaps]
+        raw["sentences"], raw["parts"] = list(self.sentences), list(self.parts)
         return raw
 
     @classmethod

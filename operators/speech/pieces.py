@@ -5,18 +5,16 @@ What is decided depends on the sound and on what was heard in it, never on when 
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
-from models.speech_recogniser import Recognition, Word
-from models.speech_sentences import ends_sentence, settled_words
+from models.speech_recogniser import SAMPLE_RATE_HZ, Recognition, Word
+from models.speech_sentences import ended_words, ends_sentence, settled_words, spoken_words
 from operators.speech.echo import is_echo
 from operators.speech.endpointing import Asked, Closed, Dropped, Grew, Opened, Proposed, Resumed, Step
 from operators.speech.events import (
     Kind,
-    PieceClosed,
-    PieceText,
     PieceWithdrawn,
     RecognitionRequest,
     SpeechEvent,
@@ -32,9 +30,9 @@ from operators.speech.piece import (
     range_end_ns,
     sound,
 )
-from operators.speech.prosody import prosody_of
 from operators.speech.spoken import Spoken
 from operators.speech.stream import FRAME_NS, Frame
+from operators.speech.told import beginning, decided, open_text
 from operators.speech.track import Track
 
 _PRIORITY: dict[Kind, int] = {"final": 0, "speculative": 1, "partial": 2}
@@ -88,6 +86,9 @@ class Pieces:
                 self._settle(piece)
         elif not piece.closed and version > max(piece.shown, piece.settled):
             self._show(piece, version, "partial", recognition)
+            if version == piece.voided and ends_sentence(recognition.words):
+                # Too late to end the piece here, and still what was said so far.
+                self._begins_with(piece, version, recognition, len(recognition.words))
 
     def held_ns(self, key: str) -> list[int]:
         """Raw starts of a microphone's pieces that are not decided."""
@@ -142,7 +143,10 @@ class Pieces:
         frames = track.endpointer.frames
         count = settled_words(found.words, len(frames) * FRAME_NS / 1e9)
         end = quietest_after(frames, found.words[count - 1]) if count else None
-        if end is not None:
+        if end is None:
+            begun = spoken_words(found.words[: ended_words(found.words)])
+            piece.sentences += [begun] if begun else []
+        else:
             self._keep_sentences(track, piece, frames[:end], found.words[:count])
         return Verdict(end)
 
@@ -304,6 +308,7 @@ class Pieces:
 
     def _resumed(self, piece: Piece) -> None:
         if piece.settled:
+            piece.voided = piece.settled
             piece.settled, piece.recognition, piece.heard, piece.pcm = 0, None, None, b""
             if piece.look:
                 piece.look = False
@@ -339,6 +344,8 @@ class Pieces:
             self._decide_those_that_wait()
         elif piece.look:
             self._show(piece, piece.settled, "partial", found)
+            if not settled_words(found.words, len(piece.pcm) / 2 / SAMPLE_RATE_HZ):
+                self._begins_with(piece, piece.settled, found, ended_words(found.words))
         elif not any(self._repeats(piece, other) for other in self._elsewhere(piece)):
             self._show(piece, piece.settled, "tentative", found)
 
@@ -369,48 +376,29 @@ class Pieces:
     def _close(self, piece: Piece) -> None:
         found = piece.recognition
         assert found is not None, "a piece is closed with the text that was heard in it"
-        # Only now: nobody waits for it while somebody speaks.
-        prosody = prosody_of(np.frombuffer(piece.pcm, np.int16).astype(np.float32) / 32768.0)
-        piece.done, piece.shown = True, piece.settled
+        told = decided(piece, found)
+        if len(told) > 1:
+            # The answer to the request is more than stands in any of them: the log must not pass one off as it.
+            piece.version += 1
+            told = [replace(part, version=piece.version) for part in told]
+        piece.parts = [part.piece_id for part in told[1:]]
+        piece.done, piece.shown = True, piece.version
         _let_go(piece)
-        self._events.append(
-            PieceClosed(
-                piece_id=piece.piece_id,
-                version=piece.settled,
-                device=piece.device,
-                speaker=piece.speaker,
-                start_ns=piece.start_ns,
-                end_ns=piece.end_ns,
-                samples_start_ns=piece.samples_start_ns,
-                text=found.text,
-                words=found.words,
-                average_log_probability=found.average_log_probability,
-                boundary_ms=found.boundary_ms,
-                gaps=tuple(piece.gaps),
-                prosody=prosody,
-            )
-        )
+        self._events += told
 
-    def _show(self, piece: Piece, version: int, state: str, found: Recognition) -> None:
-        if not found.text:
-            return
-        piece.shown = version
-        self._events.append(
-            PieceText(
-                piece_id=piece.piece_id,
-                version=version,
-                state="tentative" if state == "tentative" else "partial",
-                device=piece.device,
-                speaker=piece.speaker,
-                start_ns=piece.start_ns,
-                end_ns=piece.end_ns,
-                samples_start_ns=piece.samples_start_ns,
-                text=found.text,
-                words=found.words,
-                average_log_probability=found.average_log_probability,
-                boundary_ms=found.boundary_ms,
-            )
-        )
+    def _show(
+        self, piece: Piece, version: int, state: Literal["partial", "tentative"], found: Recognition
+    ) -> None:
+        if found.text:
+            piece.shown = version
+            self._events.append(open_text(piece, version, state, found))
+
+    def _begins_with(self, piece: Piece, version: int, found: Recognition, count: int) -> None:
+        """Put on the log what seems to be said, while speech goes on: mostly it stays as it is."""
+        begun = spoken_words(found.words[:count])
+        if piece.shared and begun and begun != piece.told:
+            piece.told, piece.shown = begun, version
+            self._events.append(beginning(piece, version, found, count))
 
     def _drop(self, piece: Piece, reason: str) -> None:
         """End a piece without text; said aloud only where something of it had been shown."""
@@ -418,7 +406,8 @@ class Pieces:
         if piece.closed:
             _let_go(piece)
         if piece.shown:
-            self._events.append(PieceWithdrawn(piece.piece_id, piece.version, piece.device, reason))
+            for told in (piece.piece_id, *piece.parts):
+                self._events.append(PieceWithdrawn(told, piece.version, piece.device, reason))
 
     def _elsewhere(self, piece: Piece) -> list[Piece]:
         """What was heard by other microphones."""
