@@ -16,6 +16,7 @@ from models.speech_text import (
     normalised,
     phantom,
     shorten_drawl,
+    wordless,
 )
 
 
@@ -124,7 +125,7 @@ def judge(
         least_probability=_least_probability(words),
         voice=voice,
     )
-    reason = phantom(text, evidence)
+    reason = "no words" if wordless(hypothesis.text) else phantom(text, evidence)
     return Recognition(
         text="" if reason else text,
         words=() if reason else words,

@@ -163,6 +163,17 @@ def murmured(text: str) -> bool:
     return bool(words) and all(re.fullmatch(r"(m+|h+m+|m+h+m*)", word) for word in words)
 
 
+def wordless(text: str) -> bool:
+    """Whether a text is written without words: one letter over and over ("PPPPPP"), or laughter ("Hahaha.")."""
+    words = normalised(text)
+    if murmured(text):
+        return False
+    letters = "".join(words)
+    if re.fullmatch(r"([a-z])\1{4,}", letters) or re.fullmatch(r"[abmw]*(h[ao]){2,}h?", letters):
+        return True
+    return bool(words) and all(re.fullmatch(r"(he){2,}h?", word) for word in words)
+
+
 def shorten_drawl(word: str) -> str:
     """A letter said on and on ("Mmmmmmmm") is written twice, and a murmur ("Mm-h-h-h") always alike."""
     word = re.sub(r"([A-Za-z])\1{3,}", r"\1\1", word)

@@ -2,9 +2,11 @@
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from models.speech_hotwords import Word, first_doubt, reconcile
+from models.speech_reading import Hypothesis, judge
 from models.speech_text import (
     Evidence,
     collapse_loop,
@@ -13,6 +15,7 @@ from models.speech_text import (
     murmured,
     phantom,
     shorten_drawl,
+    wordless,
 )
 
 
@@ -108,6 +111,45 @@ def test_laughter_is_no_sentence() -> None:
 def test_murmurs_are_no_words() -> None:
     assert all(map(murmured, ("Mm-hm.", "Hm.", "Mm-hmm. Mm-", "Mhm")))
     assert not any(map(murmured, ("", "Mm-hm, yes.", "Him.", "Home.", "Oh.")))
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["PPPPPPPPPPPPPPPPPPPPP", "Aaaaaaa.", "Hahahaha!", "Ha ha ha.", "ahahaha", "Mwahaha.", "Hehe.", "hohoho"],
+)
+def test_what_is_written_without_words(text: str) -> None:
+    assert wordless(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "Mmmmmmmm.",
+        "Mm-hm.",
+        "Aha.",
+        "Ha.",
+        "Ah.",
+        "He, he",
+        "Oh.",
+        "Noooooo.",
+        "Haha, yes.",
+        "A B C",
+        "Ohio",
+    ],
+)
+def test_what_has_words_or_is_murmured(text: str) -> None:
+    assert not wordless(text)
+
+
+@pytest.mark.parametrize(
+    ("written", "kept"), [("PPPPPPPPPPPP", ""), ("Ha ha ha ha", ""), ("Nooooooo no", "Noo no")]
+)
+def test_nothing_is_heard_where_there_are_no_words(written: str, kept: str) -> None:
+    words = tuple(Word(0.1, 0.4, word, 0.9) for word in written.split())
+    sound = np.full(8_000, 0.1, dtype=np.float32)
+    found = judge(Hypothesis((1,), (1,), written, 0.1, -0.3), words, 100.0, sound, 1, 0.8)
+    assert (found.text, found.suppressed) == (kept, "" if kept else "no words")
 
 
 def test_drawl() -> None:
