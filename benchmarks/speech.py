@@ -1,6 +1,6 @@
 """How well speech is heard: word errors next to plain faster-whisper on whole files, invented words, names, speakers.
 
-Recordings are the rooms that are there, each with its microphones mixed into one track, and those of a manifest (one
+Recordings are one room of each script that is there, its microphones mixed into one track, and those of a manifest (one
 JSON object a line: ``path``, ``text``, ``kind``) where one is given. Each file goes through the first flow's own steps as
 ``minuted run`` has them, and through faster-whisper with the same weights, as many threads and greedy search
 (``beam_size=1``; everything else as the library has it, retries at higher temperatures included, seeded).
@@ -73,11 +73,25 @@ def read_manifest(path: Path) -> list[Clip]:
     return clips
 
 
+def built_rooms() -> list[Path]:
+    """The rooms that were built."""
+    return [path.parent for path in sorted(ROOMS.glob("*/truth.json"))]
+
+
 def found_rooms(of_each: int = 2) -> list[Path]:
     """The sample meeting, and of the rooms that were built the first ones of each form: more would take too long."""
-    built = [path.parent for path in sorted(ROOMS.glob("*/truth.json"))]
+    built = built_rooms()
     forms = {room: form_of(_json(room / "truth.json")) for room in built}
     return [SAMPLE, *(room for form in _FORMS for room in [r for r in built if forms[r] == form][:of_each])]
+
+
+def one_of_each_script(rooms: Sequence[Path]) -> list[Path]:
+    """The first room of each title: several forms of one script say the same words with the same voices, and a
+    comparison that counts them all takes one meeting for many."""
+    titles: dict[str, Path] = {}
+    for room in rooms:
+        titles.setdefault(str(_json(room / "truth.json").get("title", room.name)), room)
+    return list(titles.values())
 
 
 def form_of(truth: dict[str, Any]) -> str:
@@ -235,7 +249,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "--rooms",
         type=Path,
         nargs="*",
-        help="room folders (default: the sample and the first two of each form in build/rooms)",
+        help="room folders (default: the sample, and of build/rooms one of each script for words and the first two of "
+        "each form for names and speakers)",
     )
     parser.add_argument("--noise-minutes", type=float, default=30.0)
     parser.add_argument("--seed", type=int, default=0)
@@ -245,7 +260,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         scratch = Path(name)
         try:
             clips = [] if options.manifest is None else read_manifest(options.manifest)
-            clips += mixed_clips(rooms, scratch)
+            spoken = [SAMPLE, *built_rooms()] if options.rooms is None else rooms
+            clips += mixed_clips(one_of_each_script(spoken), scratch)
             if not clips:
                 raise ValueError("neither recordings nor rooms to hear")
             figures = measure(

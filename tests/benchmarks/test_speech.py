@@ -9,7 +9,7 @@ import numpy.typing as npt
 import pytest
 import soundfile
 
-from benchmarks.speech import Clip, read_manifest
+from benchmarks.speech import Clip, one_of_each_script, read_manifest
 from benchmarks.speech_chain import Chain, HeardWord
 from benchmarks.speech_scores import Attribution, attribute, name_recall, names_of
 from benchmarks.word_errors import Errors, rate, ratio_of_rates, word_errors, words_of
@@ -52,6 +52,18 @@ def test_the_ratio_is_paired_and_repeatable() -> None:
     ratio = ratio_of_rates(double, theirs, seed=1)
     assert 1.95 < ratio.low <= ratio.mid <= ratio.high <= 2.0
     assert ratio == ratio_of_rates(double, theirs, seed=1)
+
+
+def test_a_script_counts_once_in_however_many_forms_it_was_built(tmp_path: Path) -> None:
+    for name, truth in (
+        ("a", {"title": "Ward"}),
+        ("a-mix", {"title": "Ward"}),
+        ("b", {"title": "Trip"}),
+        ("c", {}),
+    ):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "truth.json").write_text(json.dumps(truth))
+    assert [room.name for room in one_of_each_script(sorted(tmp_path.iterdir()))] == ["a", "b", "c"]
 
 
 def test_names_and_speakers() -> None:
