@@ -14,7 +14,7 @@ from operators.compose import (
     with_antecedent,
 )
 from operators.language.rules import Hit, piece_named
-from operators.language.text import Token, clause_of, stems
+from operators.language.text import clause_of, stems
 from operators.language.words import words_in
 from operators.understand.due import said_due
 from operators.understand.hear import Heard, HeardClause
@@ -27,8 +27,9 @@ from operators.understand.matter import (
     proposed,
     said_next,
 )
-from operators.understand.state import Claim, Draft, State, piece_of
+from operators.understand.state import MATTER, Claim, Draft, State, piece_of
 from operators.understand.types import Family
+from operators.understand.wording import condition_of, leant_on, lowered, said_span, span_of, worded
 
 SAYS_LITTLE = "says little alone"
 PLAIN_WORK = "plain work"
@@ -144,10 +145,6 @@ def _id(family: Family, heard: Heard) -> str:
     return f"{family}:{heard.spoken.id}"
 
 
-def _span(tokens: tuple[Token, ...]) -> tuple[int, int] | None:
-    return (tokens[0].first, tokens[-1].last) if tokens else None
-
-
 def guard_weight(clause: HeardClause, cue: Hit | None = None) -> tuple[float, tuple[str, ...]]:
     """What speaks against a clause being meant, and the names of the cues."""
     found = {
@@ -184,7 +181,7 @@ def _action(heard: Heard, place: int, state: State) -> Draft | None:
     against, guards = guard_weight(clause, hit)
     ahead = clause.clause.between(0, hit.first)
     due = said_due(heard, place)
-    if _condition(ahead) and due is not None and any(d.last <= hit.first for d in clause.dues):
+    if condition_of(ahead) and due is not None and any(d.last <= hit.first for d in clause.dues):
         due = None  # *If it rains tomorrow, I'll ...* tells when it may rain
     tokens = task_tokens(clause.clause, hit.task, clause.dues)
     if any(
@@ -213,10 +210,10 @@ def _action(heard: Heard, place: int, state: State) -> Draft | None:
     text, known, extra = worded(tokens, heard, place, state, ahead)
     if not known:
         return None
-    condition = _condition(ahead) if extra is not heard else ()
+    condition = condition_of(ahead) if extra is None or extra.heard is not heard else ()
     if condition:
         support -= 0.1 if due is None else 0.0
-        text = f"{text} {_lowered(sentence(condition))}"
+        text = f"{text} {lowered(sentence(condition))}"
         reasons.append(ON_CONDITION)
     if says_little(tokens):
         support -= 0.15 if extra is None else 0.0
@@ -226,9 +223,8 @@ def _action(heard: Heard, place: int, state: State) -> Draft | None:
         support += 0.2 if plain else 0.1
         if plain:
             reasons.append(PLAIN_WORK)
-    pieces = [piece_of(heard.spoken, heard.index, 3.0, _span(tokens))]
-    if extra is not None and extra is not heard:
-        pieces.insert(0, piece_of(extra.spoken, extra.index, 0.5))
+    pieces = [piece_of(heard.spoken, heard.index, 3.0, said_span(tokens, heard, place, extra))]
+    pieces = [*leant_on(heard, extra), *pieces]
     mode = {"offer": "offer", "request": "request"}.get(signal, "")
     before = _spoken_on(heard, state)
     if before is not None:
@@ -254,31 +250,6 @@ def _action(heard: Heard, place: int, state: State) -> Draft | None:
     )
 
 
-_CONDITION = re.compile(
-    r"(?:and |but |so |then |okay |well |maybe |@ )*"
-    r"(?:if|unless|once|as soon as|provided|in case|when|as long as|after)\b"
-    r"(?! (?:(?:that is |it is )?(?:okay|fine|all right|possible|necessary|need be|so)|i may|"
-    r"you (?:like|want|do not mind|wish|agree|ask|insist)|(?:no one|you) minds?|not)\b)"
-)
-"""A condition before a promise, but for those that are only polite (*if you like*)."""
-
-
-def _condition(ahead: tuple[Token, ...]) -> tuple[Token, ...]:
-    """The condition on which a task is taken on, in the words before it (*If the customer pays, I'll ...*)."""
-    said = clause_of(ahead)
-    if len(ahead) < 3 or _CONDITION.match(said.norm) is None:
-        return ()
-    first = next(n for n, t in enumerate(ahead) if t.low in _IF)
-    return ahead[first:][:12]
-
-
-_IF = words_in("if unless once as provided in when after")
-
-
-def _lowered(text: str) -> str:
-    return text[:1].lower() + text[1:]
-
-
 def mocks(heard: Heard, state: State) -> bool:
     """Whether this only carries somebody's *if we had …* on into the absurd (*sure, and I will fly to the moon*)."""
     if not state.recent or state.recent[-1].spoken.speaker == heard.spoken.speaker:
@@ -300,85 +271,6 @@ def _spoken_on(heard: Heard, state: State) -> Heard | None:
     named = any(m.by != "outside" for m in before.people.values())
     same = before.spoken.speaker is not None and before.spoken.speaker == heard.spoken.speaker
     return before if same and near and started and named else None
-
-
-def worded(
-    tokens: tuple[Token, ...], heard: Heard, place: int, state: State, ahead: tuple[Token, ...] = ()
-) -> tuple[str, frozenset[str], Heard | None]:
-    """Text of an item, its content stems, and the earlier utterance whose words it needed.
-
-    Words that say little alone (*do that*, *ask them*) get the clause before them, as it was said.
-    """
-    text = sentence(tokens)
-    known = stems(" ".join(t.low for t in tokens if not t.person))
-    if not says_little(tokens):
-        if (
-            ahead
-            and len(ahead) <= 6
-            and ahead[0].low in _DETERMINERS
-            and heard.clauses[place].signals & _NAMES_FIRST
-        ):
-            about = stems(" ".join(t.low for t in ahead if not t.person))
-            return (with_antecedent(text, ahead), known | about, heard) if about else (text, known, None)
-        return text, known, None
-    topic = stems(" ".join(t.low for t in ahead if not t.person))
-    if topic:
-        return with_antecedent(text, ahead), known | topic, heard
-    after = heard.clauses[place + 1] if place + 1 < len(heard.clauses) else None
-    if after is not None and after.clause.stems and "assign" in heard.clauses[place].signals:
-        return sentence(task_tokens(after.clause, None, after.dues)), known | after.clause.stems, heard
-    here = [(heard, c) for c in reversed(heard.clauses[max(0, place - 1) : place])]
-    there = [(other, c) for other in reversed(state.recent[-3:]) for c in reversed(other.clauses)]
-    for other, clause in [*here, *there]:
-        enough = len(clause.clause.stems) >= 2 or (
-            clause.clause.stems and other is not heard and clause.signals & {"ask", "need"}
-        )
-        if not enough:
-            continue
-        if clause.clause.stems <= known:
-            break  # the same matter in other words: what was said before it is another
-        words = _matter(clause, other.spoken.speaker == heard.spoken.speaker)
-        if words:
-            return with_antecedent(text, words), known | stems(clause_of(words).norm), other
-    return text, known, None
-
-
-_FIRST_PERSON = re.compile(r"(?:(?:and|so|then|okay|well|yes|but|now|oh|tomorrow|today) )*(?:i|we)\b")
-_GIVES_WORK = frozenset(("commit", "promise", "assign", "request"))
-_THINGS = words_in("the a an this these those")
-_ENDS_THING = words_in("""
-    to from for by on at in with and or but so if when because i we you he she it they that which who until till before
-    after tomorrow today tonight is are was were
-""")
-
-
-def _matter(clause: HeardClause, same_speaker: bool) -> tuple[Token, ...]:
-    """What a clause is about. Of a promise, a question and what somebody else does or did it is the thing alone:
-
-    its *I* is not that of the item, and what was promised is an item of its own.
-    """
-    own = same_speaker and not clause.signals & _GIVES_WORK and not clause.clause.question_mark
-    first_person = _FIRST_PERSON.match(clause.clause.norm) is not None
-    if own or not (first_person or clause.clause.question_mark or clause.signals & _GIVES_WORK):
-        return clause.clause.tokens
-    timed = {t.first for d in clause.dues for t in clause.clause.between(d.first, d.last)}
-    tokens = clause.clause.tokens
-    for first, token in enumerate(tokens):
-        if token.low not in _THINGS or first + 1 == len(tokens) or token.first in timed:
-            continue
-        last = first + 1
-        while last < len(tokens) and tokens[last].low not in _ENDS_THING and tokens[last].first not in timed:
-            last += 1
-            if tokens[last - 1].comma:
-                break
-        if stems(clause_of(tokens[first:last]).norm):
-            return tokens[first:last]
-    return ()
-
-
-_DETERMINERS = words_in("the our my your this that these those his her their")
-_NAMES_FIRST = frozenset(("need", "group"))
-"""Signals before which speakers often name the matter first (*the old chairs, somebody must ...*)."""
 
 
 def leads(heard: Heard, state: State) -> bool:
@@ -485,14 +377,18 @@ def _decision(heard: Heard, place: int, state: State) -> Draft | None:
     matter, about = (None, None) if reverses else matter_of(known, heard, state)
     if matter is None and says_little(tokens) and not reverses:
         matter, about = just_said(heard, place, state)
-    pieces = [piece_of(heard.spoken, heard.index, 3.0, _span(tokens))]
+    pieces = [piece_of(heard.spoken, heard.index, 3.0, span_of(tokens))]
     if len(known) < 3 and matter is not None:
         text = with_antecedent(text, about.tokens) if about else text
         known = known | (about.stems if about else frozenset())
         reasons.append(LEANS)
+        span = span_of(about.tokens) if about is not None else None
         if matter.index != heard.index:
-            pieces.insert(0, piece_of(matter.spoken, matter.index, 1.0))
+            pieces.insert(0, piece_of(matter.spoken, matter.index, MATTER, span))
             support += 0.05
+        elif span is not None and tokens:
+            span = (min(span[0], tokens[0].first), max(span[1], tokens[-1].last))
+            pieces = [piece_of(heard.spoken, heard.index, 3.0, span)]
     if not known or not text:
         return None
     return Draft(
@@ -531,7 +427,7 @@ def settled(heard: Heard, clause: HeardClause, state: State) -> Draft:
         heard.spoken.speaker,
         Claim("none"),
         None,
-        (piece_of(heard.spoken, heard.index, 3.0, _span(tokens)),),
+        (piece_of(heard.spoken, heard.index, 3.0, span_of(tokens)),),
         clause.clause.stems,
         heard.index,
         heard.index,
@@ -565,7 +461,7 @@ def _question(heard: Heard, place: int, state: State) -> Draft | None:
         heard.spoken.speaker,
         Claim("none"),
         None,
-        (piece_of(heard.spoken, heard.index, 3.0, _span(tokens)),),
+        (piece_of(heard.spoken, heard.index, 3.0, span_of(tokens)),),
         clause.clause.stems,
         heard.index,
         heard.index,

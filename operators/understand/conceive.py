@@ -9,11 +9,12 @@ from models.minutes.scores import UtteranceScores
 from operators.compose import question_text, says_little, statement_tokens, task_tokens
 from operators.language.text import stems
 from operators.language.words import words_in
-from operators.understand.birth import MOCKS, mocks, worded
+from operators.understand.birth import MOCKS, mocks
 from operators.understand.due import said_due
 from operators.understand.hear import Heard, HeardClause
 from operators.understand.state import Claim, Draft, State, piece_of
 from operators.understand.types import Family
+from operators.understand.wording import leant_on, said_span, worded
 
 _FIRST = words_in("i me my i'll")
 _SECOND = words_in("you your")
@@ -36,7 +37,7 @@ def conceived(heard: Heard, family: Family, said: UtteranceScores, state: State)
         return None
     if family != "question" and any(c.retracts for c in heard.clauses[place:]):
         return None
-    if family != "question" and any("joke" in c.signals for c in heard.clauses):
+    if family != "question" and any("joke" in c.signals for c in heard.clauses[place:]):
         return None
     clause = heard.clauses[place]
     if family != "question" and _ONCE_MEANT.search(clause.clause.norm):
@@ -55,12 +56,11 @@ def conceived(heard: Heard, family: Family, said: UtteranceScores, state: State)
     if not known or not text or not tokens:
         return None
     reasons = ("model", MOCKS) if family != "question" and mocks(heard, state) else ("model",)
-    before = () if extra is None or extra is heard else (piece_of(extra.spoken, extra.index, 0.5),)
     claim, mode = _claim(heard, said, state) if family == "action" else (Claim("none"), "")
     return Draft(
         f"{family}:{heard.spoken.id}:m", family, text, 0.0, heard.spoken.speaker, claim,
         said_due(heard, place) if family == "action" else None,
-        (*before, piece_of(heard.spoken, heard.index, 3.0, (tokens[0].first, tokens[-1].last))),
+        (*leant_on(heard, extra), piece_of(heard.spoken, heard.index, 3.0, said_span(tokens, heard, place, extra))),
         known | stems(text.lower()), heard.index, heard.index, reasons,
         "open" if family == "question" else mode, heard.called, by_model=True,
     )  # fmt: skip

@@ -16,14 +16,15 @@ from operators.language.dates import resolve
 from operators.language.people import Person, Roster, person_of, roster_of
 from operators.language.rules import Rule, rules_of
 from operators.language.text import STOP, stems
-from operators.understand.birth import LEANS, births
+from operators.understand.birth import LEANS, SAYS_LITTLE, births
 from operators.understand.cues import Reading
 from operators.understand.density import SPARSE, sparse
 from operators.understand.follow import follow
 from operators.understand.hear import Heard, hear
 from operators.understand.merge import correct, go_on, renumber, restate, supersede
 from operators.understand.senses import sense
-from operators.understand.state import TOLD_BLOCK, Claim, Draft, Due, Piece, State, Telling
+from operators.understand.state import LEANT, MATTER, TOLD_BLOCK, Claim, Draft, Due, Piece, State, Telling
+from operators.understand.takeover import take_over
 from operators.understand.types import (
     Attendee,
     DraftItem,
@@ -139,8 +140,11 @@ class RuleEngine:
         change = [d.support - support[d.id] for d in live if d.id in support]
         born = births(heard, state)
         restated = False
+        over = not accepted and take_over(heard, live, state)
         for fresh in born:
             if fresh.family == "action":
+                if over and SAYS_LITTLE in fresh.reasons:
+                    continue
                 if accepted and fresh.claim.kind == "self":
                     continue
                 if moved and (fresh.claim.kind in ("self", "named", "you") and fresh.support < 0.8):
@@ -153,6 +157,8 @@ class RuleEngine:
                 live.append(fresh)
             else:
                 restated = True
+        if not over and len(heard.clauses) > 1:
+            take_over(heard, live, state)
         sense(heard, live, state)
         reading = Reading(
             heard, state, born, accepted, taken, moved, restated,
@@ -292,14 +298,16 @@ class RuleEngine:
     def _evidence(self, pieces: tuple[Piece, ...], due: Due | None = None) -> tuple[Quote, ...]:
         """The heaviest pieces within the bounds, in the order in which they were said.
 
-        The very heaviest stays however long it is, and so does what says the date: a date that nothing shows is no date.
+        The very heaviest stays however long it is, and so do what says the date and what was said before it that its
+        words come from: a date or a word that nothing shows is none.
         """
         room = self.settings.evidence_ns
         dated = due.said_in if due is not None else None
         first, *others = sorted(pieces, key=lambda p: (-p.weight, p.index))
         kept: list[Piece] = []
         for piece in (first, *sorted(others, key=lambda p: p.quote.utterance_id != dated)):
-            must = not kept or piece.quote.utterance_id == dated
+            leant = piece.weight in (LEANT, MATTER) and piece.index < first.index
+            must = not kept or leant or piece.quote.utterance_id == dated
             if len(kept) < self.settings.evidence_spans and (piece.duration_ns <= room or must):
                 kept.append(piece)
                 room -= piece.duration_ns

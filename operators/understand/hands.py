@@ -10,11 +10,11 @@ from typing import Final
 from operators.compose import sentence, statement_tokens, task_tokens
 from operators.language.text import stems
 from operators.language.words import words_in
-from operators.understand.birth import worded
 from operators.understand.due import said_due
 from operators.understand.hear import Heard, HeardClause
 from operators.understand.sensed import Gesture, GestureKind, SensePiece
 from operators.understand.state import Claim, Draft, Piece, State, piece_of
+from operators.understand.wording import worded
 
 _LEAST_HANDS: Final = 2
 _VOTE_REACH: Final = 4

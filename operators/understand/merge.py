@@ -9,7 +9,7 @@ from operators.compose import sentence, task_tokens
 from operators.language.rules import piece_named, rules_of
 from operators.language.text import STOP, stems
 from operators.language.words import words_in
-from operators.understand.birth import CONTINUES_WITHIN_NS, DUE_BONUS, SAYS_LITTLE
+from operators.understand.birth import CONTINUES_WITHIN_NS, DUE_BONUS, ONE_OF_SEVERAL, SAYS_LITTLE
 from operators.understand.due import said_due
 from operators.understand.hear import Heard, HeardClause
 from operators.understand.state import Draft, State, later_due, piece
@@ -52,7 +52,7 @@ def restate(heard: Heard, fresh: Draft, drafts: list[Draft]) -> bool:
             rivals = draft.claim.kind == fresh.claim.kind == "self" and _owned_apart(draft, fresh)
             if rivals and _own_work(heard, draft, fresh):
                 continue
-            same = (likeness >= 0.5 and _same_owner(draft, fresh)) or (
+            same = (likeness >= (0.01 if _sums_up(fresh) else 0.5) and _same_owner(draft, fresh)) or (
                 likeness > (0.7 if fresh.mode == "request" else 0.5)
                 and age <= 8
                 and (common > 1 or not rivals)
@@ -61,6 +61,14 @@ def restate(heard: Heard, fresh: Draft, drafts: list[Draft]) -> bool:
             drafts[place] = _merged(draft, fresh)
             return True
     return False
+
+
+def _sums_up(fresh: Draft) -> bool:
+    """Whether a list of who does what names the matter in a word or two (*Mark, the patch; Will, the index*)."""
+    return ONE_OF_SEVERAL in fresh.reasons and fresh.reasons[0] in _NAMED_ONLY
+
+
+_NAMED_ONLY = frozenset(r.name for r in rules_of() if r.signal == "handover")
 
 
 def _own_work(heard: Heard, draft: Draft, fresh: Draft) -> bool:

@@ -11,6 +11,10 @@ from operators.understand.hear import Heard
 from operators.understand.sensed import SensePiece
 from operators.understand.types import Family, MeetingContext, Quote, Spoken
 
+LEANT = 0.5
+"""Weight of evidence that only says what an item's words are about."""
+MATTER = 1.0
+"""That of evidence in which the matter that is decided was brought up."""
 TOLD_BLOCK = 24
 """Utterances of which the two weightiest are kept for the summary."""
 

@@ -144,6 +144,38 @@ def test_names_that_are_words_are_words_where_a_sentence_opens_with_them() -> No
     assert _tasks(["Mark: I'll bill the club on Friday."], people) == [("Bill the club", "Mark")]
 
 
+@pytest.mark.parametrize(
+    "said",
+    [
+        ["Rob: Nina will send the list by Monday. Sorry, Omar will."],
+        ["Rob: Nina will send the list by Monday.", "Nina: I can't.", "Omar: I'll do it then."],
+        [
+            "Omar: Hm.",
+            "Nina: I'll send the list by Monday.",
+            "Rob: Actually, can Omar do that?",
+            "Omar: Sure.",
+        ],
+        ["Nina: I'll send the list by Monday.", "Omar: Let me do that.", "Nina: Lovely."],
+        ["Rob: Nina will send the list by Monday.", "Omar: I'm writing to them anyway, I'll take that."],
+    ],
+)
+def test_who_takes_a_task_over_has_it(said: Lines) -> None:
+    ((_, owner),) = _tasks(said)
+    assert owner == "Omar"
+    ((day),) = [i.due for i in _read(said)[0]]
+    assert day == dt.date(2026, 3, 16)
+
+
+def test_a_task_of_ones_own_takes_nobody_elses() -> None:
+    assert _tasks(["Nina: I'll send the list by Monday.", "Omar: I'll do the flyers by Friday."]) == [
+        ("Send the list", "Nina"),
+        ("Do the flyers", "Omar"),
+    ]
+    assert _tasks(["Nina: I'll send the list by Monday.", "Rob: Omar will be glad."]) == [
+        ("Send the list", "Nina")
+    ]
+
+
 def test_of_two_of_one_name_the_one_who_is_not_speaking_is_meant() -> None:
     lines = ["Ida Lund: Ida, will you write the letter by Friday?", "Ida Berg: Yes, I will write the letter."]
     assert _tasks(lines, ("Ida Lund", "Ida Berg")) == [("Write the letter", "Ida Berg")]

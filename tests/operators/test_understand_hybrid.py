@@ -146,13 +146,22 @@ def test_what_only_rules_take_for_taken_back_stands_where_the_model_sees_nothing
         assert _standing(RuleEngine(), _read(RuleEngine(), spoken), "action_item") == []
 
 
-def test_one_talk_gives_one_item() -> None:
-    spoken = _said(("Tom", "I'll order the tent by Friday. And I'll call the baker on Tuesday."))
+@pytest.mark.parametrize(
+    ("said", "texts"),
+    [
+        # What was plainly given to two people, or is two works of one, are two items.
+        ("I'll order the tent by Friday. And I'll call the baker on Tuesday.", ["Order the tent", "Call the baker"]),
+        ("I'll order the tent by Friday, and Mira will call the baker on Tuesday.", ["Order the tent", "Call the baker"]),
+        # Where rules alone would not believe both, one talk is one item.
+        ("I'll order the tent by Friday. Maybe I could order it in green.", ["Order the tent"]),
+    ],
+)  # fmt: skip
+def test_one_talk_gives_one_item_of_each_work(said: str, texts: list[str]) -> None:
+    spoken = _said(("Tom", said))
     scores = {spoken[0].text: UtteranceScores(action=0.9)}
     engine = HybridEngine(scorer=Says(scores), appraisal=_BY_SCORE)
     state = engine.finish(_read(engine, spoken))
-    assert len(_standing(RuleEngine(), RuleEngine().finish(_read(RuleEngine(), spoken)), "action_item")) == 2
-    assert len(_standing(engine, state, "action_item")) == 1
+    assert [i.text for i in _standing(engine, state, "action_item")] == texts
 
 
 def test_a_repeated_commitment_is_no_less_sure() -> None:
