@@ -1,5 +1,8 @@
 """Which meetings are left out while a process does not keep up: the meeting that began last first, the others whole.
 
+The one that began first never is: where there is one meeting, a machine that is busy for a while makes its text late
+and loses nothing.
+
 `Shedding` is the rule, fed with how far behind the process is; `Load` gathers that from all shards of a process and
 tells an operator. What is left out becomes records on the log (`meeting.py`); nothing here is remembered by a
 restarted flow.
@@ -90,8 +93,11 @@ class Shedding:
             self._calm_since_s = now_s
         if self._hopeless(now_s, behind_s):
             return self._leave_out(now_s, began)
+        if self._out and len(self._out) == len(began):
+            return self._take_back(now_s)  # those before it are over
         if self._out and self._calm_since_s is not None:
-            return self._take_back(now_s, self._calm_since_s)
+            calm_s = now_s - max(self._calm_since_s, self._changed_s)
+            return self._take_back(now_s) if calm_s >= self._calm_s else None
         return None
 
     def _hopeless(self, now_s: float, behind_s: float) -> bool:
@@ -107,7 +113,7 @@ class Shedding:
 
     def _leave_out(self, now_s: float, began: Mapping[str, int]) -> Change | None:
         rest = [meeting for meeting in began if meeting not in self._out]
-        if not rest:
+        if len(rest) < 2:
             return None
         last = max(rest, key=lambda meeting: (began[meeting], meeting))
         if now_s - self._taken_back_s < self._settings.again_s:
@@ -115,9 +121,7 @@ class Shedding:
         self._out[last], self._changed_s = now_s, now_s
         return Change(last, "left_out")
 
-    def _take_back(self, now_s: float, calm_since_s: float) -> Change | None:
-        if now_s - max(calm_since_s, self._changed_s) < self._calm_s:
-            return None
+    def _take_back(self, now_s: float) -> Change:
         # The last one that was left out began before the others of them.
         meeting, since_s = self._out.popitem()
         self._changed_s = self._taken_back_s = now_s

@@ -11,7 +11,7 @@ from contracts.packet import ClockKind, Codec, Modality, Packet
 from contracts.timeline import AnyRecord, GapRecord, MarkRecord, NoticeRecord, StreamRecord, UtteranceRecord
 from operators.broker.source import Received
 from operators.perceive.left_out import LeavingOut, LeftOut
-from operators.perceive.shedding import Load, Shedding, SheddingSettings
+from operators.perceive.shedding import Change, Load, Shedding, SheddingSettings
 from operators.store import Marker
 from tests.operators.test_perceive_recovery import MemoryLog, Process, decided, inputs, revisions
 
@@ -32,8 +32,19 @@ def looked(rule: Shedding, behind: dict[int, float], until: int, began: dict[str
 
 def test_the_meeting_that_began_last_goes_first_and_the_next_only_where_that_does_not_help() -> None:
     assert looked(SETTINGS.build(), {0: 0.0}, 40) == [
-        "10 left_out late", "15 left_out middle", "20 left_out early",
+        "10 left_out late", "15 left_out middle",
     ]  # fmt: skip
+
+
+def test_the_meeting_that_began_first_is_never_left_out_however_late_it_is() -> None:
+    assert looked(SETTINGS.build(), {0: 0.0}, 600, {"only": 1}) == []
+
+
+def test_where_those_before_it_are_over_a_meeting_comes_back_at_once() -> None:
+    rule = SETTINGS.build()
+    assert looked(rule, {0: 0.0}, 18) == ["10 left_out late", "15 left_out middle"]
+    assert rule.look(19.0, 60.0, {"middle": 2, "late": 3}) == Change("middle", "taken_back", 4.0)
+    assert rule.look(20.0, 60.0, {"middle": 2, "late": 3}) is None
 
 
 def test_a_flow_that_catches_up_after_a_stop_leaves_nothing_out() -> None:
@@ -128,12 +139,14 @@ def test_a_recogniser_that_is_behind_is_a_backlog_too() -> None:
 def test_a_meeting_that_is_over_or_silent_is_not_left_out() -> None:
     office = Office()
     office.go_on(1, 0.0)
-    office.load.gone("second")
-    for _ in range(40):
-        office.now_s += 1.0
-        office.load.read(0, "first", 1, 60.0)
-        office.load.look()
-    assert office.load.out == {"first"}
+    office.load.read(2, "third", 3, 0.0)
+    office.load.gone("third")
+    for seconds, out in ((20, {"second"}), (15, set())):
+        for _ in range(seconds):
+            office.now_s += 1.0
+            office.load.read(0, "first", 1, 60.0)
+            office.load.look()
+        assert office.load.out == out  # at the end nothing has come of it for half a minute
 
 
 def picture(sequence: int, *, key: bool) -> Packet:
