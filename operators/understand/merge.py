@@ -33,7 +33,8 @@ def restate(heard: Heard, fresh: Draft, drafts: list[Draft]) -> bool:
             continue
         if fresh.family == "action" and _other_object(draft, fresh):
             continue
-        if draft.first_index == fresh.first_index and _owned_apart(draft, fresh):
+        apart = draft.stems - TIME_STEMS != fresh.stems - TIME_STEMS and _owned_apart(draft, fresh)
+        if draft.first_index == fresh.first_index and apart:
             continue  # what one breath gives to two people are two tasks
         both = draft.stems & fresh.stems
         common = shared(draft.stems, fresh.stems) if fresh.family == "action" else len(both - TIME_STEMS)

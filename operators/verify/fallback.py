@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Final
 
+from operators.language.text import stems
 from operators.understand.engine import RuleEngine
 from operators.understand.types import DraftItem
 from operators.verify.types import Draft
@@ -13,9 +14,10 @@ _ENGINE: Final = RuleEngine()
 
 
 def from_evidence(item: DraftItem, draft: Draft) -> DraftItem | None:
-    """The surest item of the same kind that rules find in the item's evidence; None where they find none.
+    """The item of the same kind that rules find in the item's evidence; None where they find none.
 
-    Bounded by the few utterances that an item may rest on. The id stays.
+    Of several the one with the same owner and most of the same words, then the surest: evidence may hold what somebody else
+    promised, too. Bounded by the few utterances that an item may rest on. The id stays.
     """
     named = dict.fromkeys(q.utterance_id for q in item.evidence)
     spoken = [u for name in named if (u := draft.utterances.get(name)) is not None]
@@ -24,5 +26,12 @@ def from_evidence(item: DraftItem, draft: Draft) -> DraftItem | None:
         state = _ENGINE.step(state, utterance)
     found = [i for i in _ENGINE.items(state) if i.kind == item.kind and not i.withdrawn]
     _ENGINE.forget_made()
-    best = max(found, key=lambda i: (i.confidence, i.id), default=None)
+    said = stems(item.text.lower())
+
+    def fits(other: DraftItem) -> tuple[bool, float, float, str]:
+        words = stems(other.text.lower())
+        alike = len(said & words) / max(1, len(said | words))
+        return other.owner == item.owner, alike, other.confidence, other.id
+
+    best = max(found, key=fits, default=None)
     return None if best is None else replace(best, id=item.id)

@@ -148,6 +148,7 @@ def test_names_that_are_words_are_words_where_a_sentence_opens_with_them() -> No
     "said",
     [
         ["Rob: Nina will send the list by Monday. Sorry, Omar will."],
+        ["Rob: Nina will send the list by Friday. No wait, Omar will send the list, by Monday."],
         ["Rob: Nina will send the list by Monday.", "Nina: I can't.", "Omar: I'll do it then."],
         [
             "Omar: Hm.",

@@ -20,6 +20,7 @@ from operators.deliver.keys import MeetingKey
 from operators.deliver.ledger import WHOLE, MeetingLedger
 from operators.understand.types import Attendee, DraftItem, MeetingContext, Quote, Spoken
 from operators.verify.check import Verifier, VerifySettings
+from operators.verify.fallback import from_evidence
 from operators.verify.judge import Claimed, Surroundings, Words
 from operators.verify.types import Draft, Verified, VerifiedItem
 
@@ -85,6 +86,17 @@ def test_each_action_does_what_it_says(action: str, verdict: str, owner: str | N
     assert bool(found.doubts) == (verdict != "repaired")
     if verdict == "repaired":
         assert found.actions == ("owner set to nothing by rule: nobody",)
+
+
+def test_a_fallback_is_the_task_of_its_owner_not_another_that_its_evidence_holds() -> None:
+    more = Spoken("u4", 30 * S, 34 * S, "Anna", "I will check them by Thursday.", "mic")
+    leans = replace(
+        TASK, text="500 flyers: check them", owner="Anna", due=dt.date(2026, 3, 12), due_text="by Thursday",
+        evidence=(*TASK.evidence, Quote("u4", 0, len(more.text))),
+    )  # fmt: skip
+    written = from_evidence(leans, draft(leans, utterances=SAID | {"u4": more}))
+    assert written is not None
+    assert (written.owner, written.due, "check them" in written.text) == ("Anna", dt.date(2026, 3, 12), True)
 
 
 def test_a_fallback_is_written_from_the_evidence_and_marked() -> None:
