@@ -11,6 +11,7 @@ restarted flow.
 import math
 import threading
 import time
+from bisect import bisect_right
 from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -20,6 +21,7 @@ from operators.log import say
 
 _LOOK_EVERY_S: Final = 0.5
 _TELL_EVERY_S: Final = 60.0
+_REMEMBERED: Final = 2_400
 _SENDS_S: Final = 30.0
 _STALE_S: Final = 3.0
 """A shard that has told nothing for so long has nothing to read."""
@@ -159,6 +161,8 @@ class Load:
         self._usual: dict[str, float] = {}
         """Age of a meeting's media when all that had come was handled: what its clock and the broker's differ by."""
         self._readings: dict[int, _Reading] = {}
+        self._read_behind: deque[tuple[float, float]] = deque(maxlen=_REMEMBERED)
+        """How far behind reading was at each look."""
         self._out: frozenset[str] = frozenset()
         self._looked_s = self._told_s = -math.inf
 
@@ -198,12 +202,7 @@ class Load:
             if now_s - self._looked_s < _LOOK_EVERY_S:
                 return
             self._looked_s = now_s
-            behind_s = max(
-                [
-                    self._waited_s(),
-                    *(r.behind_s for r in self._readings.values() if now_s - r.at_s < _STALE_S),
-                ]
-            )
+            behind_s = self._behind_s(now_s)
             # To leave out a meeting that sends nothing would help nobody.
             sending = {m: began for m, began in self._began.items() if now_s - self._read_s[m] < _SENDS_S}
             change = self._rule.look(now_s, behind_s, sending)
@@ -215,6 +214,22 @@ class Load:
                 self._told_s = now_s
                 since = ", ".join(f"{m} for {now_s - since_s:.0f} s" for m, since_s in self._rule.out.items())
                 say(f"flows.perceive: still left out: {since}", "shed", meetings=len(self._out))
+
+    def _behind_s(self, now_s: float) -> float:
+        """How old the oldest sound is that is read, or waits to be recognised; the lock is held.
+
+        Speech that waits had an age when it was asked for: after a stop both together fall while the flow catches up,
+        though the queue of the recogniser grows meanwhile.
+        """
+        reading_s = max(
+            (r.behind_s for r in self._readings.values() if now_s - r.at_s < _STALE_S), default=0.0
+        )
+        self._read_behind.append((now_s, reading_s))
+        waited_s = self._waited_s()
+        if waited_s <= 0.0:
+            return reading_s
+        asked = bisect_right(self._read_behind, now_s - waited_s, key=lambda entry: entry[0])
+        return max(reading_s, waited_s + self._read_behind[max(0, asked - 1)][1])
 
     def _say(self, change: Change, behind_s: float, sending: int) -> None:
         if change.what == "taken_back":

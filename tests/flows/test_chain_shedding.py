@@ -1,0 +1,75 @@
+"""More sound than one recogniser can hear, through the real chain, with a kill while a meeting is left out."""
+
+import json
+from functools import partial
+from pathlib import Path
+from threading import Thread
+
+import pytest
+import soundfile
+
+from contracts.timeline import GapRecord, MarkRecord, NoticeRecord, StreamRecord, UtteranceRecord
+from flows.installation import ROOT, Installation
+from tests.flows.live_chain import Chain
+
+pytestmark = pytest.mark.slow
+
+SECONDS, SPEED = 60, 6.0
+SETTINGS = {
+    "MINUTED_PARTIALS": "false", "MINUTED_MODEL": "rules", "MINUTED_RECOGNITION_WORKERS": "1", "MINUTED_SHED_AFTER_S": "0.5",
+}  # fmt: skip
+
+
+def sound_folder(folder: Path, meeting_id: str) -> Path:
+    """A minute of talk at one microphone."""
+    folder.mkdir(parents=True)
+    samples, rate_hz = soundfile.read(ROOT / "devices" / "sample" / "mic-1.flac", dtype="int16")
+    soundfile.write(folder / "mic.wav", samples[: SECONDS * rate_hz], rate_hz)
+    (folder / "room.json").write_text(
+        json.dumps({"title": "Talk", "meeting_id": meeting_id}), encoding="utf-8"
+    )
+    return folder
+
+
+def _left_out(chain: Chain, name: str) -> bool:
+    return any(isinstance(r, StreamRecord) and r.state == "shed" for r in chain.log(name))
+
+
+def test_who_began_last_is_left_out_and_a_kill_meanwhile_closes_what_is_open(tmp_path: Path) -> None:
+    with Installation(tmp_path / "installation", settings=SETTINGS) as installation:
+        chain = Chain(installation)
+        publishing = []
+        for name in ("first", "later"):
+            thread = Thread(target=chain.publish, args=(sound_folder(tmp_path / name, name), name, SPEED))
+            thread.start()
+            publishing.append(thread)
+            chain.wait(lambda name=name: bool(chain.log(name)), f"the log of {name}")  # type: ignore[misc]
+        chain.wait(partial(_left_out, chain, "later"), "the later meeting to be left out")
+        flow = installation.flows["perceive"]
+        flow.kill()
+        said = flow.log.read_text(encoding="utf-8")
+        for thread in publishing:
+            thread.join()
+        # All that is there now came before the flow begins again: it is heard, however long that takes.
+        flow.start()
+        flow.wait_ready()
+        for name in ("first", "later"):
+            chain.wait(partial(chain.ended, name), f"the end of {name}")
+        minutes = chain.minutes("later")
+        log = chain.log("later")
+        chain.close()
+    assert "sound and pictures of meeting later, which began last, are left out" in said
+    assert said.index("meeting later, which began last") < (said + "meeting first, which").index(
+        "meeting first, which"
+    )
+    names = [r.identity for r in log if not isinstance(r, MarkRecord)]
+    assert sorted(names) == sorted(set(names))
+    states = [r.state for r in log if isinstance(r, StreamRecord)]
+    assert states == ["opened", "shed", "resumed", "ended"]
+    assert [r.code for r in log if isinstance(r, NoticeRecord) and r.code == "shed"] == ["shed"]
+    assert any("left out for a while" in notice for notice in minutes.notices)
+    shed, resumed = (r.raw_ns for r in log if isinstance(r, StreamRecord) and r.state in ("shed", "resumed"))
+    gaps = [r for r in log if isinstance(r, GapRecord) and r.what == "shed"]
+    assert [(gap.raw_start_ns, gap.raw_end_ns) for gap in gaps] in ([], [(shed, resumed)])
+    closed = [r for r in log if isinstance(r, UtteranceRecord) and r.state == "closed"]
+    assert any(r.raw_start_ns >= resumed for r in closed)
