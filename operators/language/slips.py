@@ -3,12 +3,29 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from typing import Protocol, TypeVar
 
 from operators.language.words import words_in
 
-if TYPE_CHECKING:
-    from operators.language.text import Token
+
+class Word(Protocol):
+    """What is read of a word (`operators.language.text.Token`)."""
+
+    @property
+    def text(self) -> str: ...
+
+    @property
+    def low(self) -> str: ...
+
+    @property
+    def ends_clause(self) -> bool: ...
+
+    @property
+    def comma(self) -> bool: ...
+
+
+W = TypeVar("W", bound=Word)
 
 _DAYS = words_in("monday tuesday wednesday thursday friday saturday sunday")
 _MONTHS = words_in("january february march april may june july august september october november december")
@@ -39,11 +56,11 @@ _GOES_ON = words_in(
 """After one of these the second one is spoken of, it does not take the first one's place (*Friday. No, Thursday is bad*)."""
 
 
-def without_slips(tokens: list[Token]) -> list[Token]:
+def without_slips(tokens: list[W]) -> list[W]:
     """Words without what was put right at once, and without the words that say so; the others stay as they are."""
     if len(tokens) < 3:
         return tokens
-    out: list[Token] = []
+    out: list[W] = []
     at = 0
     while at < len(tokens):
         marked = _marks(tokens, at) if out else 0
@@ -60,7 +77,7 @@ def without_slips(tokens: list[Token]) -> list[Token]:
     return out
 
 
-def _marks(tokens: list[Token], at: int) -> int:
+def _marks(tokens: Sequence[Word], at: int) -> int:
     """How many words from ``at`` on say that something was wrong."""
     first = at
     while at < len(tokens):
@@ -71,7 +88,7 @@ def _marks(tokens: list[Token], at: int) -> int:
     return at - first
 
 
-def _put_right(before: list[Token], tokens: list[Token], at: int) -> tuple[int, bool] | None:
+def _put_right(before: Sequence[Word], tokens: Sequence[Word], at: int) -> tuple[int, bool] | None:
     """Where in ``before`` the slip starts, and whether a preposition is said twice; None where it is none."""
     lead = at < len(tokens) and tokens[at].low in _LEADS
     start = at + lead
@@ -110,7 +127,7 @@ def _put_right(before: list[Token], tokens: list[Token], at: int) -> tuple[int, 
     return first, bool(lead)
 
 
-def _unit(tokens: list[Token], start: int) -> int:
+def _unit(tokens: Sequence[Word], start: int) -> int:
     """The end of the day, date or number that starts here; ``start`` where none does."""
     end = start
     while end < len(tokens) and (_word_kind(tokens[end]) or tokens[end].low in _LINKS):
@@ -122,7 +139,7 @@ def _unit(tokens: list[Token], start: int) -> int:
     return end if _kind(tokens[start:end]) else start
 
 
-def _word_kind(token: Token) -> str:
+def _word_kind(token: Word) -> str:
     low = token.low
     if low in _DAYS or low in _RELATIVE:
         return "day"
@@ -135,7 +152,7 @@ def _word_kind(token: Token) -> str:
     return ""
 
 
-def _kind(tokens: list[Token]) -> str:
+def _kind(tokens: Sequence[Word]) -> str:
     """What a run of words names: a day, a date, a number; empty for anything else."""
     kinds = [_word_kind(t) for t in tokens if t.low not in _LINKS]
     if len(tokens) == 1 and not kinds:
