@@ -186,7 +186,7 @@ class MeetingSpeech:
                 and not track.flushed
             ):
                 track.flushed = True
-                self._pieces.follow(track, track.endpointer.flush())
+                self._follow(track, track.endpointer.flush())
         newest = [
             track.timeline_ns(track.stream.newest_ns)
             for track in self._tracks.values()
@@ -291,7 +291,7 @@ class MeetingSpeech:
                 self._follow(track, track.endpointer.go_on(None))
             else:
                 self._decide(track)
-        self._pieces.follow(track, track.endpointer.flush())
+        self._follow(track, track.endpointer.flush())
 
     def _follow(self, track: Track, steps: list[Step]) -> None:
         self._pieces.follow(track, [*self._without_leaks(track, steps)])
@@ -345,7 +345,7 @@ class MeetingSpeech:
         for step in steps:
             if isinstance(step, Proposed | Closed | Asked):
                 voiced = [Level(f.at_ns, f.level_db, f.probability) for f in step.frames if f.voiced]
-                if self._seats.is_leak(track.key, voiced):
+                if self._seats.is_leak(track.key, voiced, self._decided_ns):
                     if isinstance(step, Closed):
                         yield Dropped()
                     continue

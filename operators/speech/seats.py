@@ -29,7 +29,8 @@ class SeatSettings:
 
     `assumed_leak_db`: how much weaker a neighbour's voice is than at their own microphone, before it is learned.
     `tail_ns`: for how long after a voice the room still sounds of it. `short_frames`: a piece with no more voiced
-    frames is held against the other microphones once more as a whole.
+    frames is held against the other microphones once more as a whole, one of `lost_frames` against those of which
+    something is missing meanwhile: against the loudest that came from them up to `lost_around_ns` before and after.
     """
 
     assumed_leak_db: float = -10.0
@@ -48,6 +49,8 @@ class SeatSettings:
     learn_frames: float = 20.0
     min_heap_distance_db: float = 8.0
     short_frames: int = 16
+    lost_frames: int = 24
+    lost_around_ns: int = 1_000_000_000
 
 
 @dataclass(slots=True)
@@ -55,13 +58,14 @@ class Level:
     """Level of one frame at corrected time.
 
     `floor_db` is what the microphone heard of the quiet room by then, filled when it is added: a frame is compared
-    with floors of its own time, however much later sound has already come.
+    with floors of its own time, however much later sound has already come. `lost`: nothing came of this frame.
     """
 
     start_ns: int
     level_db: float
     probability: float
     floor_db: float = -70.0
+    lost: bool = False
 
 
 _NOTHING_DB = -115.0
@@ -88,8 +92,11 @@ class Microphone:
     def add(self, level: Level) -> None:
         """Add the next frame."""
         heard = self._heard
-        if level.level_db < _NOTHING_DB and heard is not None and level.start_ns - heard.start_ns <= _HELD_NS:
-            self.levels.append(Level(level.start_ns, heard.level_db, heard.probability, self.floor_db))
+        level.lost = level.level_db < _NOTHING_DB
+        if level.lost and heard is not None and level.start_ns - heard.start_ns <= _HELD_NS:
+            self.levels.append(
+                Level(level.start_ns, heard.level_db, heard.probability, self.floor_db, lost=True)
+            )
             return
         self._heard = level
         self._learn_floor(level)
@@ -132,6 +139,15 @@ class Microphone:
             return None
         return Level(found.start_ns, found.level_db, found.probability, newest.floor_db)
 
+    def lost(self, first_ns: int, last_ns: int) -> bool:
+        """Whether of frames that begin between the two times, to half a frame, nothing came.
+
+        Clocks that run apart leave one out now and then.
+        """
+        half = FRAME_NS // 2
+        found = [level for level in self.levels if first_ns - half <= level.start_ns < last_ns + half]
+        return len(found) < (last_ns - first_ns) // FRAME_NS or any(level.lost for level in found)
+
     def move(self, by_ns: int) -> None:
         """What was heard lies this much later than was thought."""
         if by_ns == 0:
@@ -164,7 +180,7 @@ class Microphone:
 
 
 def _plain(level: Level) -> list[Any]:
-    return [level.start_ns, level.level_db, level.probability, level.floor_db]
+    return [level.start_ns, level.level_db, level.probability, level.floor_db, level.lost]
 
 
 class PairBalance:
@@ -292,12 +308,13 @@ class Seats:
             self._learn(microphone, own, heard)
         return margin
 
-    def is_leak(self, microphone: str, voiced: list[Level]) -> bool:
+    def is_leak(self, microphone: str, voiced: list[Level], decided_ns: int) -> bool:
         """Whether a few frames that passed for somebody's own are, taken together, what another person leaked.
 
-        Single frames between two syllables are easily mistaken; the loudest of them all is not.
+        Single frames between two syllables are easily mistaken; the loudest of them all is not. Where nothing came from
+        the other person's microphone meanwhile, what came from it just before and after counts, up to `decided_ns`.
         """
-        if not voiced or len(voiced) > self.settings.short_frames:
+        if not voiced or len(voiced) > self.settings.lost_frames:
             return False
         span = voiced[0].start_ns, voiced[-1].start_ns
         own = self._own(microphone, voiced[-1], span)
@@ -305,7 +322,12 @@ class Seats:
         for other, history in self.microphones.items():
             if other == microphone:
                 continue
-            loudest = history.loudest(*span)
+            lost = history.lost(*span)
+            if not lost and len(voiced) > self.settings.short_frames:
+                continue
+            around_ns = self.settings.lost_around_ns if lost else 0
+            last_ns = max(span[1], min(span[1] + around_ns, decided_ns))
+            loudest = history.loudest(span[0] - around_ns, last_ns)
             if loudest is None or loudest.level_db <= loudest.floor_db + self.settings.audible_above_floor_db:
                 continue
             leak_db = self._leak_db(other, loudest, microphone, own)

@@ -25,6 +25,9 @@ class Table:
             self.seats.add(name, level)
         return {name: self.seats.margin_db(name, level) for name, level in frames.items()}
 
+    def leaks(self, name: str, voiced: list[Level]) -> bool:
+        return self.seats.is_leak(name, voiced, self.number * FRAME_NS)
+
     def quiet(self, frames: int = 40) -> None:
         for _ in range(frames):
             self.hear(anna=FLOOR_DB, ben=FLOOR_DB)
@@ -81,11 +84,40 @@ def test_a_few_faint_frames_under_anothers_speech_are_a_leak_and_a_clear_word_is
     table.anna(6)
     faint = [Level((start + n) * FRAME_NS, OWN_DB + LEAK_DB, 0.9) for n in range(6)]
     clear = [Level((start + n) * FRAME_NS, OWN_DB, 0.9) for n in range(6)]
-    assert table.seats.is_leak("ben", faint)
-    assert not table.seats.is_leak("ben", clear)
-    assert not table.seats.is_leak("anna", clear)
-    assert not table.seats.is_leak("ben", faint * 4), "a long piece is judged frame by frame"
-    assert not table.seats.is_leak("ben", [])
+    assert table.leaks("ben", faint)
+    assert not table.leaks("ben", clear)
+    assert not table.leaks("anna", clear)
+    assert not table.leaks("ben", faint * 4), "a long piece is judged frame by frame"
+    assert not table.leaks("ben", [])
+
+
+def test_what_is_overheard_while_packets_are_lost_at_the_start_of_anothers_speech_is_a_leak() -> None:
+    """Filled with silence or missing at all: what came of Anna's voice just after tells whose it was."""
+    for filled in (True, False):
+        table = Table()
+        table.quiet()
+        table.anna()
+        table.quiet()
+        start = table.number
+        for _ in range(6):
+            table.hear(ben=OWN_DB + LEAK_DB, **({"anna": -120.0} if filled else {}))
+        faint = [Level((start + n) * FRAME_NS, OWN_DB + LEAK_DB, 0.9) for n in range(6)]
+        clear = [Level((start + n) * FRAME_NS, OWN_DB, 0.9) for n in range(6)]
+        before_ns = (table.number - 1) * FRAME_NS
+        table.anna(10)
+        assert table.leaks("ben", faint), filled
+        assert not table.seats.is_leak("ben", faint, before_ns), "not before that is decided"
+        assert not table.leaks("ben", clear)
+        assert table.leaks("ben", faint * 4), "a longer piece, too"
+        assert not table.leaks("ben", faint * 5)
+        # In a room of which everything came, what is said just before somebody else speaks is not theirs.
+        table.quiet()
+        start = table.number
+        for _ in range(6):
+            table.hear(anna=FLOOR_DB, ben=OWN_DB + LEAK_DB)
+        table.anna(10)
+        soft = [Level((start + n) * FRAME_NS, OWN_DB + LEAK_DB, 0.9) for n in range(6)]
+        assert not table.leaks("ben", soft)
 
 
 def test_a_neighbour_says_nothing_while_packets_of_who_speaks_are_lost() -> None:
