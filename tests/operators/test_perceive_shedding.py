@@ -142,7 +142,7 @@ def test_a_recogniser_that_takes_up_what_came_during_a_stop_is_none() -> None:
         # Reading is soon through; what it asked for waits, the oldest of it ever longer, but its sound is ever younger.
         office.waited_s = min(0.7 * second, max(0.0, 47.0 - 2.0 * (second - 67)))
         office.go_on(1, max(0.0, 100.0 - 5.0 * second))
-    assert office.load.out == frozenset()
+        assert office.load.out == frozenset()
 
 
 def test_a_meeting_that_is_over_or_silent_is_not_left_out() -> None:
