@@ -57,7 +57,7 @@ _RANKED: Final = (
 )  # fmt: skip
 _SINGLE: Final = (
     "provisional_changed", "lost", "words_right_speaker", "cpu_cores", "rss_mb", "rss_mb_by_process",
-    "max_lateness_ms",
+    "max_lateness_ms", "shed", "shed_utterances", "shed_meetings",
 )  # fmt: skip
 KEYS: Final[Mapping[str, Mapping[str, Sequence[str]]]] = {
     "latency": {
@@ -264,7 +264,9 @@ def _checks(scratch: Path, installation: Installation) -> dict[str, Callable[[],
     words = transcript_room(scratch / "words", invented_talk(2, 3), {})
     sound = _short_sound(scratch / "sound-room")
     return {
-        "latency": lambda: latency.measure(sound, installation, meetings=1, repeat=1, transcript_only=False),
+        "latency": lambda: latency.measure(
+            sound, installation, meetings=1, repeat=1, transcript_only=False, feed=True
+        ),
         "latency of words": lambda: latency.measure(
             words, installation, meetings=2, repeat=1, transcript_only=True, loop_messages=20
         ),
