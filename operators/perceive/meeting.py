@@ -546,6 +546,10 @@ class MeetingPerception:
         elif not stream.over and self._output.decided(f"{place}/shed"):
             self._leave_out(name, stream)
 
+    def captured_ns(self, packet: Packet) -> int:
+        """When the last of a packet was captured, on the timeline, by what is known now."""
+        return self._timeline_ns(packet.device_id, packet.timestamp_ns + packet.duration_ns)
+
     def _timeline_ns(self, device: str, raw_ns: int) -> int:
         return self._clocks.timeline_ns(device, raw_ns)
 

@@ -172,13 +172,16 @@ class Load:
         return self._out
 
     def read(self, shard: int, meeting: str, began: int, age_s: float) -> None:
-        """A meeting's media were handled that stood on the broker for ``age_s``; ``began``: when the meeting did."""
+        """A meeting's media were handled.
+
+        ``began``: when the meeting did; ``age_s``: how long they stood on the broker, or since when they were captured
+        where that is less (a recording sent faster than it was made; negative where its time is still to come).
+        """
         with self._lock:
             now_s = self._clock_s()
             self._began[meeting], self._read_s[meeting] = began, now_s
             self._ages.setdefault(shard, {})[meeting] = age_s
-            behind_s = max(0.0, age_s - self._usual.get(meeting, 0.0))
-            self._readings[shard] = _Reading(now_s, behind_s)
+            self._readings[shard] = _Reading(now_s, age_s - self._usual.get(meeting, 0.0))
 
     def caught_up(self, shard: int) -> None:
         """All that stood on the broker for a shard was handled."""

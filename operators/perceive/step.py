@@ -56,6 +56,7 @@ _OFFSET: Final = b"log-offset"
 _GLOBAL: Final = b"global"
 _COLLECT_EVERY_S: Final = 0.002
 _LOOK_EVERY_S: Final = 1.0
+_TAI_UTC_NS: Final = 37_000_000_000
 _IDLE_STEP_S: Final = 1.0
 """Most that one report of having caught up adds to a silence; they come four times a second."""
 
@@ -390,7 +391,10 @@ class Perceive:
         if meeting.ended:
             return False
         name = meeting.meeting_id
-        age_s = (self._wall_ns() - arrival.arrival_ns) / 1e9
+        now_ns = self._wall_ns()
+        # A recording that is sent faster than it was made waits on the broker and is not late for it.
+        captured_ns = meeting.captured_ns(arrival.body) - _TAI_UTC_NS
+        age_s = (now_ns - max(arrival.arrival_ns, captured_ns)) / 1e9
         self._load.read(self._shard, name, meeting.began_ns, age_s)
         # An earlier run may have handled what came before this one began: that is decided, and handled again.
         return name in self._load.out and arrival.arrival_ns > self._run

@@ -136,6 +136,14 @@ def test_a_recogniser_that_is_behind_is_a_backlog_too() -> None:
     assert office.load.out == {"second"}
 
 
+def test_a_recording_that_is_sent_faster_than_it_was_made_is_none_though_its_speech_waits() -> None:
+    office = Office()
+    for second in range(60):
+        office.waited_s = 0.5 * second
+        office.go_on(1, -2.0 * second)
+        assert office.load.out == frozenset()
+
+
 def test_a_recogniser_that_takes_up_what_came_during_a_stop_is_none() -> None:
     office = Office()
     for second in range(120):
