@@ -16,6 +16,8 @@ from operators.pictures.slides import Slide, SlideCandidate, SlideEvent, SlideSe
 from operators.pictures.stream import PictureStreamSettings
 
 SAMPLE_NS: Final = PictureStreamSettings().sample_ns
+_SET_BACK_NS: Final = 1_000_000_000
+"""Stamps that go back by more are those of a clock that was set, or of another recording."""
 MAX_REPEATED_BYTES: Final = 4 * 1024 * 1024
 """Coded bytes that are kept to set a restarted decoder going again."""
 
@@ -80,8 +82,11 @@ class _PictureStream:
     role: Role
     watcher: SlideWatcher
     newest_ns: int
+    epoch: int
     seen_ns: int = -(2**63)
     """Newest frame that the watcher has seen: frames come again after a restart."""
+    begins: list[int] = field(default_factory=list)
+    """Stamps of packets that are being decoded with which stamps began anew, earlier or later than before."""
     undecoded: list[int] = field(default_factory=list)
     kept: list[Packet] = field(default_factory=list)
     """Packets since a key frame: what a decoder needs that begins anew, and slides that are not read yet."""
@@ -113,8 +118,14 @@ class MeetingPictures:
         """The next packet of a stream, in order."""
         known = self._streams.get(stream)
         if known is None:
-            known = _PictureStream(role, SlideWatcher(self._settings), packet.timestamp_ns)
+            known = _PictureStream(
+                role, SlideWatcher(self._settings), packet.timestamp_ns, packet.stream_epoch
+            )
             self._streams[stream] = known
+        if packet.stream_epoch != known.epoch or packet.timestamp_ns < known.newest_ns - _SET_BACK_NS:
+            known.epoch = packet.stream_epoch
+            known.begins.append(packet.timestamp_ns)
+            known.kept.clear()
         gap = packet.timestamp_ns - known.newest_ns
         if 0 < gap < 10**10:
             known.period_ns = gap
@@ -208,6 +219,10 @@ class MeetingPictures:
         """After a restart: ask again for all that had not been answered."""
         out: list[PictureStep] = []
         for name, known in self._streams.items():
+            if known.begins:
+                # Nothing was seen since: all that is kept is of the time after it.
+                known.begins.clear()
+                known.seen_ns = -(2**63)
             # The decoder starts cold: it needs everything since the key frame, answered or not.
             known.undecoded = [packet.timestamp_ns for packet in known.kept]
             out += [DecodePicture(name, packet, known.role) for packet in known.kept]
@@ -223,7 +238,7 @@ class MeetingPictures:
         streams = {
             name: {
                 "role": known.role, "watcher": known.watcher.state(), "newest_ns": known.newest_ns,
-                "seen_ns": known.seen_ns, "period_ns": known.period_ns,
+                "seen_ns": known.seen_ns, "epoch": known.epoch, "begins": known.begins, "period_ns": known.period_ns,
                 "kept": [_plain(packet) for packet in known.kept],
             }
             for name, known in self._streams.items()
@@ -236,14 +251,16 @@ class MeetingPictures:
         for name, part in raw["streams"].items():
             self._streams[name] = _PictureStream(
                 role=part["role"], watcher=SlideWatcher.from_state(self._settings, part["watcher"]),
-                newest_ns=part["newest_ns"], seen_ns=part["seen_ns"], period_ns=part["period_ns"],
-                kept=list(part["kept"]),
+                newest_ns=part["newest_ns"], epoch=part["epoch"], seen_ns=part["seen_ns"], begins=list(part["begins"]),
+                period_ns=part["period_ns"], kept=list(part["kept"]),
             )  # fmt: skip
 
     @staticmethod
     def _answered(known: _PictureStream, timestamp_ns: int) -> None:
         if timestamp_ns in known.undecoded:
             known.undecoded.remove(timestamp_ns)
+        if known.begins and known.begins[0] == timestamp_ns:
+            known.seen_ns = known.begins.pop(0) - 1
 
     def _steps(self, stream: str, events: Sequence[SlideEvent]) -> list[PictureStep]:
         return [

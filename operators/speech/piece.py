@@ -75,6 +75,11 @@ class Piece:
     sentences: list[str] = field(default_factory=list)
     parts: list[str] = field(default_factory=list)
 
+    @property
+    def dropped(self) -> bool:
+        """Whether nothing of it stands: no speech, or what another microphone heard better."""
+        return self.done and self.recognition is None
+
     def dump(self) -> dict[str, Any]:
         """Plain values."""
         raw = dict(self.__dict__)
@@ -134,9 +139,11 @@ def echo_margin_db(piece: Piece, other: Piece) -> float | None:
     have to do.
     """
     if max(piece.margin_db, other.margin_db) >= ALONE_DB:
-        weaker = piece.level_db <= other.level_db
+        weaker = (piece.level_db, piece.piece_id) < (other.level_db, other.piece_id)
         return (0.0 if other.level_db - piece.level_db > 6.0 else piece.margin_db) if weaker else None
-    return piece.margin_db if piece.margin_db <= other.margin_db else None
+    # Alike to the last bit where one recording comes as two devices: then its name decides.
+    weaker = (piece.margin_db, piece.piece_id) < (other.margin_db, other.piece_id)
+    return piece.margin_db if weaker else None
 
 
 def quietest_after(frames: list[Frame], word: Word) -> int:

@@ -127,7 +127,7 @@ class Pieces:
                     piece = self._open_piece(track)
                     piece.closed = True
                     self._drop(piece, "too short")
-                    self._decide_those_that_wait()
+                    self._decide()
                     track.piece_id = None
 
     def verdict(self, track: Track) -> Verdict | None:
@@ -338,40 +338,44 @@ class Pieces:
         if not found.text:
             if piece.closed:
                 self._drop(piece, found.suppressed or "no speech")
-                self._decide_those_that_wait()
+                self._decide()
         elif piece.closed:
-            self._decide(piece)
-            self._decide_those_that_wait()
+            self._decide()
         elif piece.look:
             self._show(piece, piece.settled, "partial", found)
             if not settled_words(found.words, len(piece.pcm) / 2 / SAMPLE_RATE_HZ):
                 self._begins_with(piece, piece.settled, found, ended_words(found.words))
-        elif not any(self._repeats(piece, other) for other in self._elsewhere(piece)):
+        elif not any(self._repeats(piece, other) for other in self._pieces.values()):
             self._show(piece, piece.settled, "tentative", found)
 
-    def _decide(self, piece: Piece) -> None:
-        """Close a piece, or drop it as what another microphone heard better, and drop what repeats it.
+    def _decide(self) -> None:
+        """Close pieces whose final text is there, and drop those that repeat what another microphone heard better.
 
-        Only final texts count, so that the outcome does not hang on when an answer came. Where it looks as if it
-        repeated what somebody is still saying, the piece waits for the end of that.
+        Only final texts decide, and only what is kept lets others be dropped, so that the outcome hangs neither on when
+        an answer came nor can take a sentence from all microphones. Where it looks as if a piece repeated what somebody
+        is still saying, or what may yet turn out to be a repetition itself, it waits.
         """
-        others = self._elsewhere(piece)
-        louder = [other for other in others if self._repeats(piece, other)]
-        final = next((other for other in louder if other.closed), None)
-        if final is not None:
-            self._drop(piece, f"cross-talk of {final.piece_id}")
-        elif louder:
-            return
-        else:
-            self._close(piece)
-        for other in others:
-            if other.closed and other.recognition is not None and self._repeats(other, piece):
-                self._drop(other, f"cross-talk of {piece.piece_id}")
-
-    def _decide_those_that_wait(self) -> None:
-        for piece in list(self._pieces.values()):
-            if piece.closed and not piece.done and piece.recognition is not None and piece.recognition.text:
-                self._decide(piece)
+        heard = [p for p in self._pieces.values() if p.closed and not p.dropped and p.heard and p.heard.text]
+        heard.sort(key=lambda p: (-p.margin_db, -p.level_db, p.piece_id))
+        louder = {p.piece_id: [o for o in heard if self._repeats(p, o)] for p in heard}
+        unheard = [
+            p for p in self._pieces.values() if not p.dropped and not (p.closed and p.heard is not None)
+        ]
+        kept: set[str] = set()
+        while heard:
+            # After all that it may repeat; where three repeat each other in a circle, the clearest first.
+            left = {p.piece_id for p in heard}
+            piece = next(
+                (p for p in heard if left.isdisjoint(o.piece_id for o in louder[p.piece_id])), heard[0]
+            )
+            heard.remove(piece)
+            witness = next((other for other in louder[piece.piece_id] if other.piece_id in kept), None)
+            if witness is None:
+                kept.add(piece.piece_id)
+                if not piece.done and not any(self._repeats(piece, other) for other in unheard):
+                    self._close(piece)
+            elif not any(self._at_once(witness, other) for other in unheard):
+                self._drop(piece, f"cross-talk of {witness.piece_id}")
 
     def _close(self, piece: Piece) -> None:
         found = piece.recognition
@@ -409,17 +413,18 @@ class Pieces:
             for told in (piece.piece_id, *piece.parts):
                 self._events.append(PieceWithdrawn(told, piece.version, piece.device, reason))
 
-    def _elsewhere(self, piece: Piece) -> list[Piece]:
-        """What was heard by other microphones."""
-        return [p for p in self._pieces.values() if p.stream != piece.stream and p.heard is not None]
-
     def _repeats(self, piece: Piece, other: Piece) -> bool:
         """Whether a piece repeats what another microphone heard at the same time, and heard better."""
-        if piece.heard is None or other.heard is None or not other.heard.text:
+        if piece.heard is None or other.heard is None or other.dropped or not self._at_once(piece, other):
             return False
         margin_db = echo_margin_db(piece, other)
         spans = (self._span(piece), self._span(other))
         return margin_db is not None and is_echo(piece.heard.text, other.heard.text, *spans, margin_db)
+
+    def _at_once(self, piece: Piece, other: Piece) -> bool:
+        """Whether something was said at another microphone while this was said."""
+        (start, end), (other_start, other_end) = self._span(piece), self._span(other)
+        return piece.stream != other.stream and other_start < end and (not other.closed or start < other_end)
 
     def _span(self, piece: Piece) -> tuple[int, int]:
         offset = self.offsets_ns.get(piece.device, 0)

@@ -104,6 +104,31 @@ def test_a_slide_is_read_however_often_the_flow_is_killed_before(codec: Codec) -
     assert shown == [(S, "Launch"), (S + 15 * S // 5, "Budget 1,500")]
 
 
+@pytest.mark.parametrize("back_s", [60, 3600, -7200, 0])
+@pytest.mark.parametrize("epoch", [1, 2])
+@pytest.mark.parametrize("killed", [False, True])
+def test_slides_are_seen_after_stamps_began_anew(back_s: int, epoch: int, killed: bool) -> None:
+    """The publisher was started again, or its clock was set: by an hour, by two ahead, or not at all."""
+    decoder = Decoder(MeetingPictures(SlideSettings()))
+    texts: dict[int, str] = {}
+    shown: list[str] = []
+    for number in range(60):
+        one = packet(number, key=number % 5 == 0)
+        one = replace(one, timestamp_ns=one.timestamp_ns + 10_000 * S)
+        if number >= 30:
+            one = replace(one, timestamp_ns=one.timestamp_ns - back_s * S, stream_epoch=epoch)
+        texts[one.timestamp_ns] = "Launch" if number < 30 else "Budget 1,500"
+        steps = decoder.pictures.push(STREAM, one, "slides")
+        if killed and number in (30, 34):
+            decoder, steps = restarted(decoder.pictures)
+        for step in decoder.take(steps, texts):
+            if isinstance(step, ReadSlide):
+                text = TextLine(texts[step.frame_ns], (0.1, 0.1, 0.9, 0.3), 0.99)
+                found = decoder.pictures.read(STREAM, step.frame_ns, [text])
+                shown += [s.slide.text for s in found if isinstance(s, SlideShown)]
+    assert shown == ["Launch", "Budget 1,500"]
+
+
 def test_what_is_kept_for_a_restart_is_bounded_and_let_go_once_it_is_read() -> None:
     decoder = Decoder(MeetingPictures(SlideSettings()))
     texts: dict[int, str] = {}

@@ -1,5 +1,8 @@
 """The book of pieces: what is decided while a microphone still adds to it stays until it is closed."""
 
+from collections.abc import Sequence
+from itertools import permutations
+
 import numpy as np
 import pytest
 
@@ -141,3 +144,70 @@ def test_what_only_began_like_the_words_of_a_neighbour_stays(restarted: bool) ->
     assert {e.device: e.text for e in shown if isinstance(e, PieceClosed)} == {
         "own": "They sell eleven kinds of bread there.", "echo": BAKERY,
     }  # fmt: skip
+
+
+def standing(shown: Sequence[SpeechEvent]) -> dict[str, str]:
+    """What is left of all that was told, by microphone."""
+    found: dict[str, str] = {}
+    for event in shown:
+        if isinstance(event, PieceClosed):
+            found[event.device] = event.text
+        elif isinstance(event, PieceWithdrawn):
+            found.pop(event.device, None)
+    return found
+
+
+def at_level(margin_db: float, level_db: float, count: int = 10) -> list[Frame]:
+    said = frames(0, count, margin_db)
+    for frame in said:
+        frame.level_db = level_db
+    return said
+
+
+def test_what_is_dropped_itself_drops_nothing() -> None:
+    """The louder piece was heard, and then was too short, or the leak of a third."""
+    pieces = Pieces(partials=False, speculative=True)
+    own, echo = track("own"), track("echo")
+    weak, strong = frames(0, 10, -9.0), frames(0, 10, 9.0)
+    pieces.follow(own, [Opened(strong[:1]), Proposed(strong)])
+    shown = answered(pieces, {"own": BAKERY})
+    pieces.follow(echo, [Opened(weak[:1]), closed(weak)])
+    shown += answered(pieces, {"echo": BAKERY})
+    pieces.follow(own, [Dropped()])
+    assert standing(shown + answered(pieces, {})) == {"echo": BAKERY}
+
+
+CAKE = "We meet at the bakery on Monday and Ben brings the cake."
+ROOMS = {
+    "one recording as two devices": ({"a": at_level(3.0, -30.0), "b": at_level(3.0, -30.0)}, {}, "a|b"),
+    "a circle": (
+        {"a": at_level(1.0, -20.0), "b": at_level(5.0, -30.0), "c": at_level(40.0, -25.0)}, {}, "a|b|c|a c"
+    ),
+    "a chain": (
+        {"a": at_level(-9.0, -30.0, 60), "b": at_level(0.0, -30.0, 40), "c": at_level(9.0, -30.0, 40)},
+        {"a": CAKE, "b": "We meet at the bakery on Monday and Ben."}, "a c",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("room", ROOMS)
+def test_a_sentence_is_never_dropped_at_all_microphones_and_the_order_of_answers_changes_nothing(
+    room: str,
+) -> None:
+    heard_by, others, expected = ROOMS[room]
+    texts = dict.fromkeys(heard_by, BAKERY) | others
+    outcomes = set()
+    for closing in permutations(heard_by):
+        for answering in permutations(heard_by):
+            pieces = Pieces(partials=False, speculative=True)
+            tracks = {device: track(device) for device in heard_by}
+            for device, said in heard_by.items():
+                pieces.follow(tracks[device], [Opened(said[:1])])
+            for device in closing:
+                pieces.follow(tracks[device], [closed(heard_by[device])])
+            asked = {e.device: e for e in pieces.take() if isinstance(e, RecognitionRequest)}
+            for device in answering:
+                pieces.result(asked[device].piece_id, asked[device].version, Recognition(texts[device]))
+            outcomes.add(" ".join(sorted(standing(pieces.take()))))
+    assert len(outcomes) == 1
+    assert outcomes <= set(expected.split("|"))
