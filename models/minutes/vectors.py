@@ -9,10 +9,9 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from models.minutes.encoder import TEXT_WIDTH, Encoder, Vectors, pieces_of, pooled
+from models.minutes.encoder import TEXT_WIDTH, Encoder, Vectors, pieces_of
 
 _SHARD: Final = 4096
-_BATCH: Final = 16
 
 
 class VectorStore:
@@ -37,30 +36,19 @@ class VectorStore:
         return len(self._at)
 
     def fill(self, texts: Iterable[str], encoder: Encoder) -> int:
-        """Encode what is not there yet; the number of pieces that were new.
-
-        Pieces of one length go together: without padding, but the encoder's int8 steps are then those of the batch.
-        """
+        """Encode what is not there yet, each piece alone as the product does; the number of pieces that were new."""
         wanted = dict.fromkeys(p for text in texts for p in pieces_of(text) if p not in self._at)
-        missing = sorted(((encoder.tokens(p), p) for p in wanted), key=lambda x: (len(x[0]), x[1]))
+        missing = sorted(wanted)
         for begin in range(0, len(missing), _SHARD):
-            part = missing[begin : begin + _SHARD]
-            vectors = np.zeros((len(part), TEXT_WIDTH), np.float16)
-            row = 0
-            while row < len(part):
-                length, last = len(part[row][0]), row
-                while last < len(part) and last - row < _BATCH and len(part[last][0]) == length:
-                    last += 1
-                vectors[row:last] = pooled(encoder.states([ids for ids, _ in part[row:last]]))
-                row = last
-            pieces = [piece for _, piece in part]
+            pieces = missing[begin : begin + _SHARD]
+            vectors = np.stack([encoder.encoded(encoder.tokens(piece)) for piece in pieces])
             digest = hashlib.sha256("\n".join(pieces).encode()).hexdigest()[:16]
             temporary = self._folder / f"{digest}.part"
             with temporary.open("wb") as out:
                 np.savez(out, pieces=np.array(pieces), vectors=vectors)
             temporary.replace(self._folder / f"{digest}.npz")
             self._keep(pieces, vectors)
-            print(f"\r{begin + len(part)}/{len(missing)} pieces of text", end="", file=sys.stderr)
+            print(f"\r{begin + len(pieces)}/{len(missing)} pieces of text", end="", file=sys.stderr)
         if missing:
             print(file=sys.stderr)
         return len(missing)
