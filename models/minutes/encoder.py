@@ -106,7 +106,7 @@ class Encoder:
             ]
             options.add_external_initializers(list(known), self._weights)
             self._session: Any = onnxruntime.InferenceSession(
-                graph, options, providers=["CPUExecutionProvider"]
+                graph, options, providers=["CPUExecutionProvider"], enable_fallback=0
             )
         except OSError as error:
             raise EncoderUnusable(f"{error.filename}: cannot be read ({error.strerror})") from error
