@@ -3,11 +3,17 @@
 Utterances are invented or from ``--scripts``; each meeting is an engine state of its own, and its utterances come in
 turn with those of the others. ``window_ms`` is the time from an utterance to the items with it, at 1 and 12 meetings.
 Memory is measured in processes of their own. ``two_processes`` is what a machine with two cores gets through, half
-of 12 meetings in each process, as two workers of the minutes flow share them. Prints one JSON line.
+of 12 meetings in each process, as two workers of the minutes flow share them. ``flood``: twelve meetings, each with an
+utterance every four seconds, and the same where one of them has a hundred times as many. Arrivals are simulated, the processor
+time of each utterance is measured, and shards take turns as in the flow (`operators/broker/turns.py`); p99 is that of the other
+eleven. ``mixed``: utterances whose scores differ in any bit where meetings come mixed. Prints one JSON line.
 """
 
 import argparse
+import collections
 import gc
+import hashlib
+import itertools
 import json
 import os
 import random
@@ -28,6 +34,7 @@ from models.minutes.appraisal import AppraisalUnusable
 from models.minutes.inputs import WINDOW, Context, Window
 from models.minutes.memory import memory_plan
 from models.minutes.session import MinutesModel, MinutesModelUnusable, SessionSettings
+from operators.broker.turns import Share, TurnSettings
 from operators.settings import Settings
 from operators.understand.cues import CUES
 from operators.understand.hybrid import HybridEngine
@@ -48,6 +55,11 @@ _LINE: Final = (
 )
 _PEOPLE: Final = ("Mira", "Tom", "Ana", "Leo")
 _STEP_NS: Final = 4_000_000_000
+_FLOODED: Final = 12
+_FLOOD: Final = 100
+_FLOOD_LINES: Final = 3
+_FIGURES: Final = 97
+_EVERY_S: Final = 4.0
 
 
 def lines_of(folders: Sequence[Path], count: int, seed: int) -> list[tuple[str, str]]:
@@ -65,8 +77,10 @@ def lines_of(folders: Sequence[Path], count: int, seed: int) -> list[tuple[str, 
 class Meetings:
     """Several running meetings; each utterance is timed from when it is handed over to its items."""
 
-    def __init__(self, engine: HybridEngine, count: int) -> None:
-        self._engine = engine
+    def __init__(
+        self, engine: HybridEngine, count: int, clock: Callable[[], float] = time.perf_counter
+    ) -> None:
+        self._engine, self._clock = engine, clock
         self._states = [engine.start(MeetingContext()) for _ in range(count)]
         self._said = [0] * count
 
@@ -74,11 +88,11 @@ class Meetings:
         """Milliseconds that one utterance took."""
         at = self._said[meeting] = self._said[meeting] + 1
         spoken = Spoken(f"u{at}", at * _STEP_NS, (at + 1) * _STEP_NS - 1, speaker, text)
-        begun = time.perf_counter()
+        begun = self._clock()
         state = self._engine.step(self._states[meeting], spoken)
         self._engine.items(state)
         self._states[meeting] = state
-        return (time.perf_counter() - begun) * 1e3
+        return (self._clock() - begun) * 1e3
 
 
 def ranks(times: Sequence[float]) -> dict[str, float]:
@@ -149,6 +163,63 @@ def memory(scripts: Sequence[Path], configurations: Sequence[tuple[int, int, int
     return out
 
 
+def unlike(model: MinutesModel, lines: Sequence[tuple[str, str]], seed: int) -> dict[str, int]:
+    """How many utterances have other scores, in any bit, when meetings come mixed in random order than one by one."""
+    draw = random.Random(seed)
+    figures = [tuple(draw.choice((0.0, 0.3, 1.0)) for _ in model.layout.cues) for _ in range(_FIGURES)]
+
+    def scores(order: Sequence[int]) -> list[bytes]:
+        contexts, out = [Context()] * _FLOODED, [b""] * len(lines)
+        for place in order:
+            speaker, text = lines[place]
+            told = model.told(speaker, text, figures[place % _FIGURES])
+            contexts[place % _FLOODED] = contexts[place % _FLOODED].heard(told)
+            last = model.scores(contexts[place % _FLOODED].window())[-1]
+            out[place] = hashlib.sha256(repr(last).encode()).digest()
+        return out
+
+    alone = [place for m in range(_FLOODED) for place in range(m, len(lines), _FLOODED)]
+    left = [collections.deque(range(m, len(lines), _FLOODED)) for m in range(_FLOODED)]
+    mixed = []
+    while any(left):
+        mixed.append(draw.choice([q for q in left if q]).popleft())
+    different = sum(a != b for a, b in zip(scores(alone), scores(mixed), strict=True))
+    return {"utterances": len(lines), "different": different}
+
+
+def flooded(engine: HybridEngine, lines: Sequence[tuple[str, str]], times: int, seed: int) -> list[float]:
+    """Milliseconds from arrival to items of all meetings but the first, which sends ``times`` as much as the others."""
+    draw = random.Random(seed)
+    queues: list[collections.deque[tuple[float, tuple[str, str]]]] = []
+    number = iter(range(10**9))
+    span_s = _EVERY_S * len(lines) / (_FLOODED - 1 + _FLOOD)
+    for meeting in range(_FLOODED):
+        each_s = _EVERY_S / (times if meeting == 0 else 1)
+        count = int(span_s / each_s)
+        at = sorted(draw.uniform(0.0, span_s) for _ in range(count))
+        queues.append(collections.deque((when, lines[next(number) % len(lines)]) for when in at))
+    running = Meetings(engine, _FLOODED, time.process_time)
+    shares = [Share(TurnSettings()) for _ in range(_FLOODED)]
+    handed, took_s, now = [0] * _FLOODED, 0.0, 0.0
+    waited: list[float] = []
+    while any(queues):
+        now = max(now, min(q[0][0] for q in queues if q))
+        sizes = [share.next(handed[m], took_s) for m, share in enumerate(shares)]
+        begun = now
+        handed = [
+            sum(when <= now for when, _ in itertools.islice(q, size))
+            for q, size in zip(queues, sizes, strict=True)
+        ]
+        for meeting, count in enumerate(handed):
+            for _ in range(count):
+                when, line = queues[meeting].popleft()
+                now += running.say(meeting, *line) / 1e3
+                if meeting:
+                    waited.append((now - when) * 1e3)
+        took_s = now - begun
+    return waited
+
+
 def side_by_side(scripts: Sequence[Path], utterances: int, seed: int) -> dict[str, Any]:
     """Utterances a second of two processes at once, each with half of twelve meetings."""
     command = [sys.executable, "-m", "benchmarks.model", "--scripts", *map(str, scripts)]
@@ -202,6 +273,9 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--scripts", type=Path, nargs="+", default=[ROOT / "models" / "everyday"])
     parser.add_argument("--utterances", type=int, default=1200)
     parser.add_argument("--no-memory", action="store_true")
+    parser.add_argument(
+        "--mixed", type=int, default=120, help="utterances whose scores are compared in random order"
+    )
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--child", help=argparse.SUPPRESS)
     parser.add_argument("--half", type=int, help=argparse.SUPPRESS)
@@ -216,7 +290,8 @@ def main(arguments: list[str] | None = None) -> int:
     except (MinutesModelUnusable, AppraisalUnusable) as error:
         print(f"model: {error}", file=sys.stderr)
         return 2
-    windows_per_s, pieces_per_s = throughput(MinutesModel(CUES, settings=settings))
+    model = MinutesModel(CUES, settings=settings)
+    windows_per_s, pieces_per_s = throughput(model)
     engine = HybridEngine(scorer=scorer, appraisal=appraisal)
     lines = lines_of(given.scripts, 2 * given.utterances, given.seed)
     told: dict[str, Any] = {
@@ -229,6 +304,14 @@ def main(arguments: list[str] | None = None) -> int:
         mine = lines[part * given.utterances : (part + 1) * given.utterances]
         told[f"meetings_{meetings}"] = speeds(engine, mine, meetings)
         progress(f"{meetings} meetings: {json.dumps(told[f'meetings_{meetings}'])}")
+    told["mixed"] = unlike(model, lines_of(given.scripts, given.mixed, given.seed), given.seed)
+    count = _FLOOD_LINES * given.utterances
+    told["flood"] = {
+        f"{times}_times": ranks(flooded(engine, mine[part * count :], times, given.seed))
+        for mine in [lines_of(given.scripts, 2 * count, given.seed + 1)]
+        for part, times in enumerate((1, _FLOOD))
+    }
+    progress(f"flood: {json.dumps(told['flood'])}")
     told["two_processes"] = side_by_side(given.scripts, given.utterances // 2, given.seed)
     progress(f"two processes: {json.dumps(told['two_processes'])}")
     if not given.no_memory:

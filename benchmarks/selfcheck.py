@@ -121,6 +121,7 @@ KEYS: Final[Mapping[str, Mapping[str, Sequence[str]]]] = {
     "item_stages": {"meetings": (), "everyday": ("provisional", "settled", "final", "quiet")},
     "model": {
         "batch_curve_windows_per_s": ("1", "12"), "pieces_per_s": (), "two_processes": ("utterances_per_s", "window_p99_ms"),
+        "mixed": ("utterances", "different"), "flood": ("1_times", "100_times"),
         **dict.fromkeys(("meetings_1", "meetings_12"), ("utterances_per_s", "utterances_per_core_s", "window_ms")),
     },
 }  # fmt: skip
@@ -280,7 +281,7 @@ def _checks(scratch: Path, installation: Installation) -> dict[str, Callable[[],
         "item_stages": lambda: _item_stages(scratch / "items"),
         "item_senses": lambda: _printed(item_senses.main, "--seeds", "1", "--cases", "1"),
         "cues": lambda: _cues(scratch / "items"),
-        "model": lambda: _printed(model.main, "--utterances", "24", "--no-memory"),
+        "model": lambda: _printed(model.main, "--utterances", "24", "--no-memory", "--mixed", "24"),
         "alignment": lambda: alignment.measure(rooms=1, seed=0, workers=1, length_s=30.0),
         "alignment of media": lambda: alignment_media.measure([SAMPLE], 0, 14.0, ("blind",)),
         "loss": lambda: loss.measure(SAMPLE, 12.0, (0.02,), 1, 0),
