@@ -49,6 +49,7 @@ _MARKS = (
     ("no",), ("sorry",), ("wait",), ("rather",), ("correction",), ("actually",),
 )  # fmt: skip
 """What says that the words before it were a slip; several may follow one another."""
+_OPENS = frozenset(mark[0] for mark in _MARKS)
 _NO_MARK = re.compile(r"(?:no one|wait (?:one|a|two|for|till|until))\b")
 _GOES_ON = words_in(
     "is are was were works does will would suits sounds has can then's cannot can't won't isn't doesn't"
@@ -58,7 +59,7 @@ _GOES_ON = words_in(
 
 def without_slips(tokens: list[W]) -> list[W]:
     """Words without what was put right at once, and without the words that say so; the others stay as they are."""
-    if len(tokens) < 3:
+    if len(tokens) < 3 or _OPENS.isdisjoint(t.low for t in tokens):
         return tokens
     out: list[W] = []
     at = 0
@@ -80,7 +81,7 @@ def without_slips(tokens: list[W]) -> list[W]:
 def _marks(tokens: Sequence[Word], at: int) -> int:
     """How many words from ``at`` on say that something was wrong."""
     first = at
-    while at < len(tokens):
+    while at < len(tokens) and tokens[at].low in _OPENS:
         width = next((len(m) for m in _MARKS if tuple(t.low for t in tokens[at : at + len(m)]) == m), 0)
         if not width or _NO_MARK.match(" ".join(t.low for t in tokens[at : at + 2])):
             break

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from math import log
 from typing import Final
 
@@ -35,12 +36,15 @@ FIGURES: Final = (*_PLAIN, "sparse", "place", "near_end", *(f"sparse_{name}" for
 """Names of the figures, in order."""
 
 
-def figures_of(draft: Draft, state: State, thin: float) -> tuple[float, ...]:
+def figures_of(
+    draft: Draft, state: State, thin: float, known: tuple[float, ...] | None = None
+) -> tuple[float, ...]:
     """Figures of one draft as the meeting stands; those of its place mean something once it is over.
 
-    ``thin``: how sparse the talk is (`operators/understand/density.py`), worked out once for all drafts.
+    ``thin``: how sparse the talk is (`operators/understand/density.py`), worked out once for all drafts; ``known``: what
+    `own_figures` gave for this draft.
     """
-    plain = dict(zip(_PLAIN, _plain(draft), strict=True))
+    plain = dict(zip(_PLAIN, known if known is not None else own_figures(draft), strict=True))
     place = draft.first_index / max(1, state.count) if state.finished else 0.5
     near_end = float(state.finished and place >= 0.85)
     return (
@@ -57,7 +61,8 @@ def _logit(p: float) -> float:
     return log(p / (1 - p)) / 4
 
 
-def _plain(draft: Draft) -> tuple[float, ...]:
+def own_figures(draft: Draft) -> tuple[float, ...]:
+    """Those figures of a draft that depend on nothing else."""
     told = dict(draft.judged)
     main = _main(draft, told)
     mine = sorted((j.of(draft.family) for j in told.values()), reverse=True)
@@ -106,7 +111,7 @@ def _plain(draft: Draft) -> tuple[float, ...]:
             min(6, len(draft.evidence)) / 6,
             min(8, len(draft.stems)) / 8,
             min(30, len(words)) / 30,
-            _vague(draft),
+            _vague(draft.text),
             draft.text.endswith("?"),
             bool(reasons & _GUARDED),
         )
@@ -129,5 +134,6 @@ def _others(judged: Judged, draft: Draft) -> tuple[float, ...]:
     return tuple(getattr(judged, name) for name in families if name != draft.family)
 
 
-def _vague(draft: Draft) -> bool:
-    return says_little([t for clause in clauses_of(draft.text) for t in clause.tokens])
+@lru_cache(maxsize=4096)
+def _vague(text: str) -> bool:
+    return says_little([t for clause in clauses_of(text) for t in clause.tokens])

@@ -16,7 +16,7 @@ from models.minutes.appraisal import Appraisal, Judgement
 from models.minutes.inputs import FINAL, SETTLED
 from models.minutes.scores import ELSEWHERE, NOBODY, UtteranceScores
 from operators.compose import clean
-from operators.understand.appraise import figures_of
+from operators.understand.appraise import figures_of, own_figures
 from operators.understand.birth import JOKED, ON_CONDITION, ONE_OF_SEVERAL, PLAIN_WORK, TAKEN_BACK
 from operators.understand.conceive import conceived
 from operators.understand.cues import Reading, cues_of
@@ -94,7 +94,7 @@ class HybridEngine(RuleEngine):
     scorer: Scorer | None = None
     appraisal: Appraisal | None = None
     hybrid: HybridSettings = field(default_factory=HybridSettings)
-    _found: dict[int, tuple[Draft, float, float]] = field(
+    _found: dict[int, tuple[Draft, float, float, tuple[float, ...]]] = field(
         default_factory=dict, init=False, repr=False, compare=False
     )
     """Probabilities found lately, by the identity of their drafts. Changes no result."""
@@ -290,10 +290,11 @@ class HybridEngine(RuleEngine):
             return judgement.probability(figures_of(draft, state, thin))
         known = self._found.get(id(draft))
         if known is None or known[0] is not draft or known[1] != thin:
+            own = known[3] if known is not None and known[0] is draft else own_figures(draft)
             if len(self._found) >= _FOUND_KEPT:
                 self._found.clear()
-            likely = judgement.probability(figures_of(draft, state, thin))
-            known = self._found[id(draft)] = (draft, thin, likely)
+            likely = judgement.probability(figures_of(draft, state, thin, own))
+            known = self._found[id(draft)] = (draft, thin, likely, own)
         return known[2]
 
     def forget_made(self) -> None:
