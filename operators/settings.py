@@ -128,7 +128,9 @@ class Settings(BaseSettings):
     partials: bool = Field(True, description="publish text while somebody is still speaking")
     stream_idle_s: Seconds = Field(15.0, description="a stream silent for so long is given up")
     meeting_idle_s: Seconds = Field(600.0, description="a meeting silent for so long is over")
-    shed_after_s: Seconds = Field(10.0, description="how late work may be before some of it is left out")
+    shed_after_s: Annotated[float, Field(ge=1, allow_inf_nan=False)] = Field(
+        10.0, description="how late work may be before some of it is left out"
+    )
     lateness_ms: Annotated[int, Field(ge=0, le=60_000)] = Field(
         500, description="how far packets may be out of order"
     )

@@ -80,6 +80,8 @@ class Hearing:
         stream.clock_set_at.discard(raw_ns)
         self._speech.push(device, stream.epoch, raw_ns, samples, clock_set=clock_set)
         self.advance()
+        # By now some of it may have waited for too long.
+        self.slides_went_on()
 
     def advance(self) -> None:
         """Go on as far as the sound of all microphones that are waited for has come."""
@@ -141,7 +143,7 @@ class Hearing:
         self.advance()
 
     def slides_went_on(self) -> None:
-        """Slides were read, or turned out to be none: speech that waited for them may go."""
+        """Slides may have been read, or have turned out to be none: speech that waited for them may go."""
         held, self._held = self._held, []
         for request in held:
             self._hear(request)

@@ -58,12 +58,20 @@ class LeavingOut:
         """From here on a stream is left out."""
         self.streams[stream] = left
 
-    def drops(self, packet: Packet, *, shed: bool) -> bool:
-        """Whether a packet of a stream that is left out is dropped too; `shed`: its meeting is still to be left out."""
+    def drops(self, packet: Packet, *, shed: bool, fresh: bool = False) -> bool:
+        """Whether a packet of a stream that is left out is dropped too.
+
+        `shed`: its meeting is still to be left out; `fresh`: no earlier run can have handled it.
+        """
         left = self.streams[packet.stream]
         resumed = self._resumed.get((packet.stream, left.epoch, left.sequence))
-        if resumed is not None:
-            drop = packet.stream_epoch != resumed.epoch or packet.timestamp_ns < resumed.raw_ns
+        if resumed is not None and not fresh:
+            # In a later epoch than the decided one its place is past, too.
+            drop = (
+                packet.timestamp_ns < resumed.raw_ns
+                if packet.stream_epoch == resumed.epoch
+                else (packet.stream_epoch == left.epoch)
+            )
         else:
             drop = shed or not _begins_anew(packet)
         if drop:

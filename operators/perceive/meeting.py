@@ -117,14 +117,16 @@ class MeetingPerception:
         self._hearing.advance()
         return self._output.take()
 
-    def feed(self, timed: Timed, now_s: float, *, shed: bool = False) -> list[Emission]:
+    def feed(self, timed: Timed, now_s: float, *, shed: bool = False, fresh: bool = False) -> list[Emission]:
         """The next arrival; ``now_s`` is the clock of ``check_idle``.
 
-        ``shed``: there is more to do than can be done, and this meeting's sound and pictures are to be left out.
+        ``shed``: there is more to do than can be done, and this meeting's sound and pictures are to be left out;
+        ``fresh``: it came after this run began, so that no earlier one can have handled it.
         """
         arrival = timed.arrival
         body = arrival.body
-        self.began_ns = self.began_ns or arrival.arrival_ns
+        if arrival.meeting_id == self.meeting_id:  # what holds for all meetings may be older than any of them
+            self.began_ns = self.began_ns or arrival.arrival_ns
         if self.ended:
             return self._after_end(arrival)
         self._arrived_s = now_s
@@ -143,7 +145,11 @@ class MeetingPerception:
                 body.sequence,
             )
             self.last_activity_s[name] = now_s
-            if isinstance(body, Packet) and known is not None and self._leaves_out(name, known, body, shed):
+            if (
+                isinstance(body, Packet)
+                and known is not None
+                and self._leaves_out(name, known, body, shed=shed, fresh=fresh)
+            ):
                 return self._output.take()
             self._open(timed, body)
             stream = self._streams[name]
@@ -327,14 +333,14 @@ class MeetingPerception:
         stream.raw_ns = max(stream.raw_ns, body.timestamp_ns + body.duration_ns)
         self._apply_decided_give_up(name)
 
-    def _leaves_out(self, name: str, stream: Stream, packet: Packet, shed: bool) -> bool:
+    def _leaves_out(self, name: str, stream: Stream, packet: Packet, *, shed: bool, fresh: bool) -> bool:
         """Whether a packet is left out, as its meeting is; the first one of them ends what the stream has open."""
         if name in self.left_out.streams:
-            return self.left_out.drops(packet, shed=shed)
+            return self.left_out.drops(packet, shed=shed, fresh=fresh)
         if not shed or stream.state != "opened":
             return False
         self._leave_out(name, stream)
-        return self.left_out.drops(packet, shed=True)
+        return self.left_out.drops(packet, shed=True, fresh=True)
 
     def _leave_out(self, name: str, stream: Stream) -> None:
         begun = LeftOut(stream.epoch, stream.sequence, stream.clock, stream.raw_ns, stream.raw_ns)

@@ -21,6 +21,8 @@ from operators.log import say
 
 _LOOK_EVERY_S: Final = 0.5
 _TELL_EVERY_S: Final = 60.0
+_PAUSED_S: Final = 2.5
+"""Looks that are further apart say that the process did not run meanwhile."""
 _REMEMBERED: Final = 2_400
 _SENDS_S: Final = 30.0
 _STALE_S: Final = 3.0
@@ -86,7 +88,11 @@ class Shedding:
     def look(self, now_s: float, behind_s: float, began: Mapping[str, int]) -> Change | None:
         """What changes now; ``began``: the meetings that go on, and when each began (any order of integers)."""
         self._out = {meeting: since for meeting, since in self._out.items() if meeting in began}
-        self._looks.append((now_s, behind_s))
+        if behind_s < self._settings.after_s or (self._looks and now_s - self._looks[-1][0] > _PAUSED_S):
+            # A process that was stopped, or cut off, is behind all at once: how it goes on from there is what counts.
+            self._looks.clear()
+        if behind_s >= self._settings.after_s:
+            self._looks.append((now_s, behind_s))
         while len(self._looks) > 1 and self._looks[1][0] <= now_s - self._settings.window_s:
             self._looks.popleft()
         if behind_s >= self._settings.calm_below * self._settings.after_s:
@@ -104,11 +110,12 @@ class Shedding:
 
     def _hopeless(self, now_s: float, behind_s: float) -> bool:
         """Whether the process is too far behind and what has been done so far does not bring it back."""
+        if not self._looks:
+            return False
         since_s, was_behind_s = self._looks[0]
         passed_s = now_s - since_s
         return (
-            behind_s >= self._settings.after_s
-            and now_s - self._changed_s >= self._settings.window_s
+            now_s - self._changed_s >= self._settings.window_s
             and passed_s >= self._settings.window_s
             and behind_s > was_behind_s - self._settings.catching_up * passed_s
         )
@@ -208,8 +215,15 @@ class Load:
             behind_s = self._behind_s(now_s)
             # To leave out a meeting that sends nothing would help nobody.
             sending = {m: began for m, began in self._began.items() if now_s - self._read_s[m] < _SENDS_S}
+            before = self._out
             change = self._rule.look(now_s, behind_s, sending)
             self._out = frozenset(self._rule.out)
+            for meeting in sorted(before - self._out - {change.meeting if change else ""}):
+                say(
+                    f"flows.perceive: meeting {meeting} is no longer left out: it is over or sends nothing",
+                    "taken_back",
+                    meeting=meeting,
+                )
             if change is not None:
                 self._say(change, behind_s, len(sending))
                 self._told_s = now_s

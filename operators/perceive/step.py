@@ -374,7 +374,10 @@ class Perceive:
             self._traces[arrival.meeting_id] = arrival.traceparent
         meeting = self._meeting(arrival.meeting_id)
         try:
-            emissions = meeting.feed(timed, self._idle_s, shed=self._sheds(meeting, arrival))
+            # An earlier run may have handled what came before this one began: that is decided, and handled again.
+            fresh = arrival.arrival_ns > self._run
+            shed = self._sheds(meeting, arrival) and fresh
+            emissions = meeting.feed(timed, self._idle_s, shed=shed, fresh=fresh)
         except (ValueError, ArithmeticError, LookupError) as error:
             # One message of one device must not end the flow, and end it again after every restart.
             say(
@@ -396,8 +399,7 @@ class Perceive:
         captured_ns = meeting.captured_ns(arrival.body) - _TAI_UTC_NS
         age_s = (now_ns - max(arrival.arrival_ns, captured_ns)) / 1e9
         self._load.read(self._shard, name, meeting.began_ns, age_s)
-        # An earlier run may have handled what came before this one began: that is decided, and handled again.
-        return name in self._load.out and arrival.arrival_ns > self._run
+        return name in self._load.out
 
     def _purge(self, purged: MeetingPurged, source: str) -> list[Outgoing]:
         """Forget the meeting, and tell the log so; answers that are still under way find nobody."""

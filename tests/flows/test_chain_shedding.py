@@ -18,7 +18,7 @@ pytestmark = pytest.mark.slow
 
 SECONDS, SPEED = 60, 6.0
 SETTINGS = {
-    "MINUTED_PARTIALS": "false", "MINUTED_MODEL": "rules", "MINUTED_RECOGNITION_WORKERS": "1", "MINUTED_SHED_AFTER_S": "0.5",
+    "MINUTED_PARTIALS": "false", "MINUTED_MODEL": "rules", "MINUTED_RECOGNITION_WORKERS": "1", "MINUTED_SHED_AFTER_S": "1",
 }  # fmt: skip
 
 
