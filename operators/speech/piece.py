@@ -41,7 +41,8 @@ class Piece:
     newest proposal is none, the piece is only looked through for the end of a sentence. `shared`: several people
     speak into its microphone. `voided`: the last proposal that was none; `told`: what the piece was said to begin with
     while it went on. `sentences`: what seemed to be whole sentences, from its beginning, in passes that were waited for.
-    `parts`: identities under which the rest of it was told besides its own.
+    `logged`: the newest version whose whole text stands on the log. `parts`: identities under which the rest of it
+    was told besides its own.
     """
 
     piece_id: str
@@ -72,6 +73,7 @@ class Piece:
     shared: bool = False
     voided: int = 0
     told: str = ""
+    logged: int = 0
     sentences: list[str] = field(default_factory=list)
     parts: list[str] = field(default_factory=list)
 

@@ -274,6 +274,7 @@ class Pieces:
         assert piece.heard is not None
         kept = replace(piece.heard, words=words, text=" ".join(word.text for word in words))
         piece.heard = piece.recognition = kept
+        piece.look = False
         piece.settled_end = frames[-1].index
         piece.pcm = sound(frames).tobytes()
         self._measure(track, piece, frames)
@@ -318,7 +319,9 @@ class Pieces:
     def _closed(self, track: Track, step: Closed) -> None:
         piece = self._open_piece(track)
         track.piece_id = None
-        if not piece.settled or piece.settled_end != step.frames[-1].index:
+        # What was only looked through may stand on the log in part.
+        if not piece.settled or piece.settled_end != step.frames[-1].index or piece.look:
+            piece.look = False
             self._request(track, piece, step.frames, "final")
         piece.closed = True
         self._remember(piece, step.frames[-1])
@@ -382,7 +385,10 @@ class Pieces:
         assert found is not None, "a piece is closed with the text that was heard in it"
         told = decided(piece, found)
         if len(told) > 1:
-            # The answer to the request is more than stands in any of them: the log must not pass one off as it.
+            # The answer to the request is more than stands in any of them: the log must not pass one off as it, and
+            # has to know it, for a restart.
+            if piece.logged != piece.settled:
+                self._show(piece, piece.settled, "tentative", found)
             piece.version += 1
             told = [replace(part, version=piece.version) for part in told]
         piece.parts = [part.piece_id for part in told[1:]]
@@ -395,6 +401,7 @@ class Pieces:
     ) -> None:
         if found.text:
             piece.shown = version
+            piece.logged = version if state == "tentative" else piece.logged
             self._events.append(open_text(piece, version, state, found))
 
     def _begins_with(self, piece: Piece, version: int, found: Recognition, count: int) -> None:

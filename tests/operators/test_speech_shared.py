@@ -194,3 +194,20 @@ def test_sentences_are_told_while_speech_goes_on_and_stand_on_their_own(straight
         assert (piece.piece_id, piece.text) in begun
         assert (piece.version, piece.samples_start_ns) == (following.version, following.samples_start_ns)
         assert piece.end_ns <= following.start_ns < following.end_ns
+
+
+def test_what_is_told_in_parts_is_known_whole_to_a_later_run(activity: VoiceActivity, track: Pcm) -> None:
+    """Sound breaks off in mid-speech. A flow that is killed then, and hears otherwise, goes by the log."""
+    told = 0
+    for length_s in np.arange(2.7, 15.0, 0.9):
+        cut = track[: int(length_s * 16_000)]
+        first = player(activity, ends=(2, 3)).play(cut)
+        told += sum(part.follows_ns is not None for part in first.closed)
+        again = player(activity, ends=())
+        again.known = {(e.piece_id, e.version): e for e in (*first.tentative, *first.closed)}
+        texts = {(p.piece_id, p.version): p.text for p in first.closed}
+        for part in again.play(cut).closed:
+            assert texts.get((part.piece_id, part.version), part.text) == part.text
+            # No other version of what stands there.
+            assert (part.piece_id, part.version) in texts or part.piece_id not in {p for p, _ in texts}
+    assert told
