@@ -507,7 +507,13 @@ class MeetingPerception:
         return self.end.end_ns if self.end is not None and self.end.end_ns is not None else _FOREVER_NS
 
     def _last_mark_ns(self) -> int:
-        ends = [self._timeline_ns(s.device, s.raw_ns) for s in self._streams.values() if s.raw_ns]
+        # What was left out was there, too.
+        left = {name: left.to_ns for name, left in self.left_out.streams.items()}
+        ends = [
+            self._timeline_ns(stream.device, max(stream.raw_ns, left.get(name, 0)))
+            for name, stream in self._streams.items()
+            if stream.raw_ns
+        ]
         start = self.started.start_ns if self.started is not None and self.started.start_ns is not None else 0
         return max(ends, default=start)
 

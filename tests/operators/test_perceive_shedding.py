@@ -8,7 +8,15 @@ from pathlib import Path
 import pytest
 
 from contracts.packet import ClockKind, Codec, Modality, Packet
-from contracts.timeline import AnyRecord, GapRecord, MarkRecord, NoticeRecord, StreamRecord, UtteranceRecord
+from contracts.timeline import (
+    AnyRecord,
+    EndedRecord,
+    GapRecord,
+    MarkRecord,
+    NoticeRecord,
+    StreamRecord,
+    UtteranceRecord,
+)
 from operators.broker.source import Received
 from operators.perceive.left_out import LeavingOut, LeftOut
 from operators.perceive.shedding import Change, Load, Shedding, SheddingSettings
@@ -358,7 +366,11 @@ def test_a_meeting_that_ends_while_it_is_left_out_closes_its_gaps(tmp_path: Path
         process._write(process.perceive.finish_input())
     process.kill()
     records = decided(log)
-    assert records[-1].type == "ended" and len(gaps(records)) == 4
+    ended = records[-1]
+    assert isinstance(ended, EndedRecord) and len(gaps(records)) == 4
+    # It did not end when it was left out.
+    assert ended.end_ns >= max(gap.raw_end_ns for gap in gaps(records)) - 4 * 10**9
+    assert ended.end_ns > min(gap.raw_start_ns for gap in gaps(records)) + 500_000_000
 
 
 def test_settings_of_never_are_the_default() -> None:

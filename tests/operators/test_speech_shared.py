@@ -204,7 +204,8 @@ def test_what_is_told_in_parts_is_known_whole_to_a_later_run(activity: VoiceActi
         first = player(activity, ends=(2, 3)).play(cut)
         told += sum(part.follows_ns is not None for part in first.closed)
         again = player(activity, ends=())
-        again.known = {(e.piece_id, e.version): e for e in (*first.tentative, *first.closed)}
+        log: list[PieceClosed | PieceText] = [*first.tentative, *first.closed]
+        again.known = {(e.piece_id, e.version): e for e in log}
         texts = {(p.piece_id, p.version): p.text for p in first.closed}
         for part in again.play(cut).closed:
             assert texts.get((part.piece_id, part.version), part.text) == part.text
