@@ -188,7 +188,12 @@ class Load:
             now_s = self._clock_s()
             self._began[meeting], self._read_s[meeting] = began, now_s
             self._ages.setdefault(shard, {})[meeting] = age_s
-            self._readings[shard] = _Reading(now_s, age_s - self._usual.get(meeting, 0.0))
+            usual_s = self._usual.get(meeting)
+            if usual_s is None:
+                # A meeting that begins: what the clocks differ by is known from the others.
+                others = sorted(self._usual.values())
+                usual_s = others[len(others) // 2] if others else 0.0
+            self._readings[shard] = _Reading(now_s, age_s - usual_s)
 
     def caught_up(self, shard: int) -> None:
         """All that stood on the broker for a shard was handled."""

@@ -143,6 +143,12 @@ def test_a_clock_that_differs_from_the_brokers_is_no_backlog() -> None:
     office = Office()
     office.go_on(60, 3600.0, caught_up=True)
     assert office.load.out == frozenset()
+    # Nor is it for a meeting that begins, of which nothing has been caught up with.
+    office.now_s += 1.0
+    office.load.read(1, "third", 3, 3600.0)
+    office.load.look()
+    assert office.load.out == frozenset()
+    office.load.gone("third")
     office.go_on(18, 3600.0, grows=1.0)
     assert office.load.out == {"second"}
 
