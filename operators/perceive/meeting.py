@@ -38,7 +38,7 @@ from operators.perceive.clocks import DeviceClocks
 from operators.perceive.hearing import Hearing
 from operators.perceive.left_out import LeavingOut, LeftOut
 from operators.perceive.output import Output
-from operators.perceive.people import People
+from operators.perceive.people import People, Seen
 from operators.perceive.pictures import MeetingPictures, PictureStep, ReadSlide
 from operators.perceive.records import own_bytes, transcript_record
 from operators.perceive.seeing import Seeing
@@ -294,7 +294,7 @@ class MeetingPerception:
         elif stream.over:
             self._output.stream(stream, "resumed", body.timestamp_ns, body.stream_epoch)
             stream.end_raw_ns = None
-            self._shed_gap(stream)
+            self._shed_gap(stream, body.timestamp_ns)
         elif body.stream_epoch != stream.epoch:
             self._output.gap(stream, stream.raw_ns, body.timestamp_ns, "lost")
         stream.state = "opened"
@@ -356,11 +356,17 @@ class MeetingPerception:
         if stream.modality is Modality.AUDIO:
             self._hearing.give_up(stream.device)
 
-    def _shed_gap(self, stream: Stream) -> None:
-        """What was left out of a stream, once that is over."""
+    def _shed_gap(self, stream: Stream, resumed_ns: int | None = None) -> None:
+        """What was left out of a stream, once that is over; ``resumed_ns``: stamp of what comes after it."""
         left = self.left_out.end(stream.name)
-        if left is not None and left.packets:
-            self._output.gap(stream, left.from_ns, left.to_ns, "shed", clock=left.clock)
+        if left is None or not left.packets:
+            return
+        end_ns = left.to_ns
+        if resumed_ns is not None and stream.clock != left.clock:
+            # The clock was set meanwhile: both ends by the clock of the beginning.
+            since_ns = self._clocks.seen_ns(Seen(stream.device, left.clock, left.from_ns))
+            end_ns = left.from_ns + self._timeline_ns(stream.device, resumed_ns) - since_ns
+        self._output.gap(stream, left.from_ns, end_ns, "shed", clock=left.clock)
 
     def _shows_slides(self, device: str) -> bool:
         return self.started is None or not self.started.slide_devices or device in self.started.slide_devices
