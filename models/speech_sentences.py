@@ -62,13 +62,19 @@ def ended_words(words: Sequence[Word]) -> int:
 
 
 def standing(sentences: Collection[str], words: Sequence[Word]) -> list[int]:
-    """After how many of the words, not all of them, the text is still one that ended a sentence before.
+    """After how many of the words, not all of them, a sentence ends, as it was heard to end before.
+
+    Small weights end a sentence wherever the sound was cut; so the whole of it has to say so too.
 
     Args:
         sentences: as `spoken_words` writes them.
         words: what was heard in the end.
     """
-    return [count for count in range(1, len(words)) if spoken_words(words[:count]) in sentences]
+    return [
+        count
+        for count in range(1, len(words))
+        if ends_sentence(words[:count]) and spoken_words(words[:count]) in sentences
+    ]
 
 
 def spoken_words(words: Sequence[Word]) -> str:

@@ -127,6 +127,8 @@ class Shedding:
         last = max(rest, key=lambda meeting: (began[meeting], meeting))
         if now_s - self._taken_back_s < self._settings.again_s:
             self._calm_s = min(2 * self._calm_s, self._settings.calm_most_s)
+        elif not self._out:
+            self._calm_s = self._settings.calm_s
         self._out[last], self._changed_s = now_s, now_s
         return Change(last, "left_out")
 
@@ -134,8 +136,6 @@ class Shedding:
         # The last one that was left out began before the others of them.
         meeting, since_s = self._out.popitem()
         self._changed_s = self._taken_back_s = now_s
-        if not self._out:
-            self._calm_s = self._settings.calm_s
         return Change(meeting, "taken_back", now_s - since_s)
 
 

@@ -91,6 +91,17 @@ def test_who_came_back_too_soon_waits_longer_the_next_time() -> None:
     ]  # fmt: skip
 
 
+def test_under_load_that_stays_a_meeting_comes_back_ever_less_often() -> None:
+    rule, behind = SETTINGS.build(), 0.0
+    out: list[str] = []
+    for second in range(3600):
+        # Without the last meeting there is room, with it there is not.
+        behind = max(0.0, behind + (-1.0 if rule.out else 0.5))
+        change = rule.look(float(second), behind, BEGAN)
+        out += [] if change is None else [change.what]
+    assert len(out) < 40
+
+
 def test_never_is_never() -> None:
     assert looked(SheddingSettings().build(), {0: 0.0}, 5_000) == []
 

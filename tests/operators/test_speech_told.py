@@ -79,6 +79,8 @@ def test_sentences_that_seem_to_have_ended(text: str, ended: int) -> None:
 
 
 def test_what_stands_is_what_still_reads_the_same() -> None:
-    words = heard("we meet there, who comes? I").words
+    words = heard("we meet there. who comes? I").words
     assert standing(["we meet there", "we meet there who comes i", "who comes"], words) == [3]
+    # What only the cut made the end of a sentence is none.
+    assert standing(["fasten your seat"], heard("fasten your seat belts. now").words) == []
     assert standing([], words) == []
