@@ -167,13 +167,18 @@ def test_who_says_a_shared_first_name_does_not_speak_of_himself() -> None:
         "I will raise the prices by 5 euros.",
         "I will cut the text by 3 pages.",
         "I will cut the costs by 10.",
-        "I will send the letter by Friday, sorry, by Monday.",
         "I will send the letter by Friday or Monday.",
     ],
 )
-def test_no_day_is_read_into_amounts_other_dates_and_second_thoughts(line: str) -> None:
+def test_no_day_is_read_into_amounts_and_other_dates(line: str) -> None:
     found = published(minutes_of([("Ben", line)], "Anna", "Ben"), "action_items")
     assert [i.due for i in found if i.due is not None] == []
+
+
+def test_of_a_day_and_its_correction_the_second_is_kept() -> None:
+    lines = [("Ben", "I will send the letter by Friday, sorry, by Monday.")]
+    (item,) = published(minutes_of(lines, "Anna", "Ben"), "action_items")
+    assert item.due == dt.date(2026, 3, 16)
 
 
 @pytest.mark.parametrize("due", ["by 13/3", "by 14.03.2026"])
