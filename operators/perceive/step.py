@@ -18,6 +18,7 @@ import cv2
 import numpy as np
 from bytewax.operators import KeyedStream
 
+from contracts.leap_seconds import utc_from_tai_ns
 from contracts.messages import ALL_MEETINGS, Control, DeadLetter, MeetingPurged, PartialText
 from contracts.packet import Modality, Packet, encode
 from contracts.timeline import AnyRecord, ClockRecord, ControlRecord, EndedRecord, NoticeRecord
@@ -56,7 +57,6 @@ _OFFSET: Final = b"log-offset"
 _GLOBAL: Final = b"global"
 _COLLECT_EVERY_S: Final = 0.002
 _LOOK_EVERY_S: Final = 1.0
-_TAI_UTC_NS: Final = 37_000_000_000
 _IDLE_STEP_S: Final = 1.0
 """Most that one report of having caught up adds to a silence; they come four times a second."""
 
@@ -389,14 +389,12 @@ class Perceive:
 
     def _sheds(self, meeting: MeetingPerception, arrival: Arrival) -> bool:
         """Whether what came is to be left out, as this process does not keep up."""
-        if not self._live or not isinstance(arrival.body, Packet):
-            return False
-        if meeting.ended:
+        if not self._live or meeting.ended or not isinstance(arrival.body, Packet):
             return False
         name = meeting.meeting_id
         now_ns = self._wall_ns()
         # A recording that is sent faster than it was made waits on the broker and is not late for it.
-        captured_ns = meeting.captured_ns(arrival.body) - _TAI_UTC_NS
+        captured_ns = utc_from_tai_ns(meeting.captured_ns(arrival.body))
         age_s = (now_ns - max(arrival.arrival_ns, captured_ns)) / 1e9
         self._load.read(self._shard, name, meeting.began_ns, age_s)
         return name in self._load.out

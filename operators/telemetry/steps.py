@@ -25,6 +25,7 @@ from opentelemetry import trace
 from opentelemetry.context import Context
 from opentelemetry.trace import NonRecordingSpan, Span, SpanContext, TraceFlags, Tracer
 
+from contracts.leap_seconds import utc_from_tai_ns
 from contracts.messages import ALL_MEETINGS
 from contracts.timeline import ClockRecord
 from contracts.topics import DEADLETTER, MINUTES, REVIEW, TIMELINE
@@ -46,7 +47,6 @@ LONGEST_NS: Final = 30_000_000_000
 _BURST: Final = 40.0
 _MEETINGS: Final = 10_000
 """Meetings whose context is remembered; an older one begins again with the context of its next message."""
-_TAI_UTC_NS: Final = 37_000_000_000
 _BELIEVABLE_S: Final = (-1.0, 600.0)
 """Between the end of speech and its text; outside it the stamps are not of now: a replay."""
 _QUIET_KINDS: Final = frozenset(
@@ -271,7 +271,7 @@ class Windows:
             return
         raw_ns = int(raw_end[1])
         end_ns = raw_ns - clock.offset_ns - round(clock.skew_ppb * 1e-9 * (raw_ns - clock.ref_ns))
-        latency_s = (time.time_ns() + _TAI_UTC_NS - end_ns) / 1e9
+        latency_s = (time.time_ns() - utc_from_tai_ns(end_ns)) / 1e9
         if _BELIEVABLE_S[0] < latency_s < _BELIEVABLE_S[1]:
             self._meters.measure("minuted.text.latency", latency_s, state)
 

@@ -43,6 +43,10 @@ def _publish(chain: Chain, folder: Path, name: str) -> None:
     Publisher(chain.link.bootstrap, chain.link.names).publish(room, speed=SPEED, start_ns=start_ns)
 
 
+def _begun(chain: Chain, name: str) -> bool:
+    return bool(chain.log(name))
+
+
 def _left_out(chain: Chain, name: str) -> bool:
     return any(isinstance(r, StreamRecord) and r.state == "shed" for r in chain.log(name))
 
@@ -55,7 +59,7 @@ def test_who_began_last_is_left_out_and_a_kill_meanwhile_closes_what_is_open(tmp
             thread = Thread(target=_publish, args=(chain, sound_folder(tmp_path / name, name), name))
             thread.start()
             publishing.append(thread)
-            chain.wait(lambda name=name: bool(chain.log(name)), f"the log of {name}")  # type: ignore[misc]
+            chain.wait(partial(_begun, chain, name), f"the log of {name}")
         chain.wait(partial(_left_out, chain, "later"), "the later meeting to be left out")
         flow = installation.flows["perceive"]
         flow.kill()
