@@ -27,7 +27,7 @@ from devices.inputs import InputSettings, Room, open_inputs
 from devices.media import SoundSettings, probe
 from devices.publisher import Publisher, moved_control, tai_now_ns
 from flows.installation import ROOT, Installation, InstallationError
-from operators.align.grid import is_step, to_timeline_ns
+from operators.timeline import is_step, to_timeline_ns
 
 from . import report
 from .alignment_play import ranked

@@ -9,11 +9,11 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
+from contracts.leap_seconds import TAI_UTC_NS
 from contracts.messages import Calibration, MeetingStarted
 from contracts.packet import ClockKind, Codec, Modality, Packet
 from contracts.timeline import ClockRecord, NoticeRecord
 from operators.align.alignment import Alignment, AlignmentSettings
-from operators.align.grid import clock_in_force, to_timeline_ns
 from operators.clock import ClockOutput, ClockSettings, MeetingClocks, Timed
 from operators.ingest import Arrival
 from operators.pictures.picture import (
@@ -23,6 +23,7 @@ from operators.pictures.picture import (
     VOLUME_ROWS,
     volume_bytes,
 )
+from operators.timeline import clock_in_force, to_timeline_ns
 
 from .alignment_rooms import (
     BLOCK_NS,
@@ -39,7 +40,6 @@ from .alignment_rooms import (
 
 Errors = npt.NDArray[np.float64]
 PAIRS: Final = ("sound_sound", "sound_video", "sound_slide")
-TAI_UTC_NS: Final = 37_000_000_000
 PTP_BOUND_MS: Final = 1.0
 _FAULTY_MS: Final = 8.0
 _GREY: Final = volume_bytes(np.full((len(VOLUME_MAPS), VOLUME_ROWS, VOLUME_COLUMNS), 0.5, np.float16))

@@ -21,11 +21,11 @@ from contracts.topics import AUDIO, CONTROL, VIDEO, Topic, TopicNames
 from devices.sound_blocks import coder_for
 from devices.streams import MediaPiece
 from devices.video import VideoSettings
-from operators.align.grid import to_timeline_ns
 from operators.broker.source import Received
 from operators.clock import Clock, ClockSettings, Timed
 from operators.ingest import Ingest, IngestSettings
 from operators.media.client import DecodedSound, DecodeFailed, DecoderPool, DecodeSettings, Role
+from operators.timeline import to_timeline_ns
 
 from .report import print_report, progress
 from .resources import usage_of

@@ -17,6 +17,9 @@ LEAP_SECONDS: Final[tuple[tuple[str, int], ...]] = (
     ("2012-07-01", 35), ("2015-07-01", 36), ("2017-01-01", 37),
 )  # fmt: skip
 """First day (UTC) and TAI minus UTC in seconds from then on."""
+TAI_UTC_S: Final = LEAP_SECONDS[-1][1]
+"""TAI minus UTC in seconds since the last leap second of the table."""
+TAI_UTC_NS: Final = TAI_UTC_S * 10**9
 _STARTS_NS: Final = tuple(
     int(datetime.datetime.fromisoformat(f"{day}T00:00:00+00:00").timestamp()) * 10**9
     for day, _ in LEAP_SECONDS

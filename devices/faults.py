@@ -12,6 +12,7 @@ from typing import Final, Literal
 import numpy as np
 import numpy.typing as npt
 
+from contracts.leap_seconds import TAI_UTC_NS
 from contracts.packet import Modality, Packet
 
 Nanoseconds = npt.NDArray[np.int64]
@@ -23,7 +24,6 @@ CLOCK_FAULTS: Final[tuple[ClockFaultName, ...]] = ("offset", "skew", "step", "fr
 
 MAX_OFFSET_NS: Final = 3_200_000_000
 MAX_SKEW_PPB: Final = 100_000.0
-TAI_UTC_NS: Final = 37_000_000_000
 """What a stamp is off by where UTC is taken for TAI, or TAI for UTC (since 2017)."""
 BROKER_TICK_NS: Final = 1_000_000
 """Kafka's LogAppendTime counts milliseconds."""

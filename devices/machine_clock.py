@@ -1,7 +1,7 @@
 """The clock that this machine stamps with, and what its kernel says of it.
 
 Stamps come from the first that there is of: the PTP hardware clock that was asked for (``/dev/ptpN`` through its
-dynamic clock id, ``man 7 ptp``), the kernel's ``CLOCK_TAI`` where it keeps the offset to UTC, UTC + 37 s. The
+dynamic clock id, ``man 7 ptp``), the kernel's ``CLOCK_TAI`` where it keeps the offset to UTC, UTC and leap seconds. The
 state comes from ``adjtimex(2)``: ``STA_UNSYNC``, ``maxerror`` and ``esterror``; a clock that lost its master goes
 on in holdover and is less sure with every second.
 """
@@ -15,12 +15,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, Literal
 
+from contracts.leap_seconds import TAI_UTC_NS, TAI_UTC_S
 from contracts.messages import ClockState
 
 from .streams import InputError
 
 State = Literal["locked", "holdover", "free_running"]
-TAI_UTC_NS: Final = 37 * 10**9
 HOLDOVER_PPB: Final = 5_000
 """By how much a clock may run off in the first hours without its master: a crystal without an oven."""
 LEAST_ERROR_NS: Final = 1_000_000
@@ -175,7 +175,7 @@ class MachineClock:
         """Which clock stamps come from, for people."""
         if self._readers.ptp_ns is not None:
             return "the PTP hardware clock"
-        return "CLOCK_TAI" if self._readers.tai_ns() is not None else "UTC + 37 s"
+        return "CLOCK_TAI" if self._readers.tai_ns() is not None else f"UTC + {TAI_UTC_S} s"
 
     def now_ns(self) -> tuple[int, int]:
         """The same moment on the timeline and in UTC."""

@@ -17,6 +17,7 @@ from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
 from contracts import topics
 from contracts.headers import Headers, cloud_event
+from contracts.leap_seconds import tai_from_utc_ns
 from contracts.messages import (
     AnyControl,
     Calibration,
@@ -41,7 +42,6 @@ Progress = Callable[[int, int | None], None]
 """Called about four times a second with how much of the meeting is out, and its length where known; ns."""
 
 UNREACHABLE_AFTER_S: Final = 30.0
-TAI_UTC_S: Final = 37
 _TOPIC_OF: Final[dict[Modality, Topic]] = {
     Modality.VIDEO: topics.VIDEO,
     Modality.AUDIO: topics.AUDIO,
@@ -97,14 +97,14 @@ class _Counts:
 
 
 def tai_now_ns() -> int:
-    """Now in TAI: the kernel's own where it keeps the offset to UTC, else UTC + 37 s."""
+    """Now in TAI: the kernel's own where it keeps the offset to UTC, else by the table of leap seconds."""
     utc_ns = time.time_ns()
     clock = getattr(time, "CLOCK_TAI", None)
     if clock is not None:
         tai_ns = time.clock_gettime_ns(clock)
         if 30 * 10**9 <= tai_ns - utc_ns <= 60 * 10**9:
             return tai_ns
-    return utc_ns + TAI_UTC_S * 10**9
+    return tai_from_utc_ns(utc_ns)
 
 
 def true_stamp(device_id: str, time_ns: int) -> int:

@@ -21,6 +21,7 @@ from typing import Annotated, Any, Final, Literal
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 from contracts.base import Id, LengthNs, Name, Ns, PersonName, Somebody
+from contracts.leap_seconds import TAI_UTC_S
 from contracts.messages import ChannelSpeaker, MicrophonePlace, Position, SeatPlace
 from contracts.refusals import refusal_line
 from contracts.small_files import read_small
@@ -28,7 +29,6 @@ from contracts.small_files import read_small
 from .streams import InputError, Note
 
 ROOM_FILE: Final = "room.json"
-DEFAULT_TAI_UTC_S: Final = 37
 _MOST_BYTES: Final = 16 * 1024 * 1024
 
 
@@ -95,7 +95,7 @@ class RoomFile(_Part):
     date: datetime.date | None = None
     start_time: datetime.datetime | None = None
     start_ns: Ns | None = None
-    tai_utc_offset_s: Annotated[int, Field(ge=0, le=1000)] = DEFAULT_TAI_UTC_S
+    tai_utc_offset_s: Annotated[int, Field(ge=0, le=1000)] = TAI_UTC_S
     language: Name | None = None
     attendees: Annotated[tuple[RoomAttendee, ...], BeforeValidator(_named)] = ()
     seats: dict[str, Seat] = Field(default_factory=dict)

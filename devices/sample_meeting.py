@@ -43,6 +43,7 @@ import av
 import numpy as np
 import yaml
 
+from contracts.leap_seconds import tai_from_utc_ns
 from devices import sample_slides
 from devices.acoustics import Microphone, PlacedClip, Point, Room, Signal, decibels, delayed, direct_path, mix
 from devices.sample_voices import Clip, MissingTool, missing_tools, synthesise
@@ -52,7 +53,6 @@ SPEECH_DBFS_AT_ONE_METRE = -34.0
 """RMS over a clip's words; a microphone 29 cm away hears it at about -23 dBFS."""
 SPEECH_FLOOR_DBFS = -50.0
 """About 15 dB above a microphone's noise: what lies below is not audible as the edge of a word."""
-TAI_MINUS_UTC_S = 37
 ITEM_LISTS = ("decisions", "action_items", "open_questions", "answered_questions", "withdrawn", "traps")
 
 
@@ -268,7 +268,7 @@ def truth_document(
 
 def start_ns(script: Mapping[str, Any]) -> int:
     """PTP time (TAI) of sample 0."""
-    return (int(datetime.fromisoformat(script["start_time"]).timestamp()) + TAI_MINUS_UTC_S) * 1_000_000_000
+    return tai_from_utc_ns(int(datetime.fromisoformat(script["start_time"]).timestamp()) * 1_000_000_000)
 
 
 def write_json(path: Path, document: Mapping[str, Any]) -> None:

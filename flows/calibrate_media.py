@@ -14,6 +14,7 @@ import numpy as np
 import scipy.ndimage  # type: ignore[import-untyped]
 from av.video.codeccontext import VideoCodecContext
 
+from contracts.leap_seconds import TAI_UTC_NS
 from contracts.packet import ClockKind, Codec, Modality, Packet, PacketError, decode, payload_array
 from contracts.topics import AUDIO, VIDEO
 from devices.inputs import Room
@@ -35,7 +36,6 @@ _GAP_NS: Final = 5_000_000
 _LONGEST_GAP_NS: Final = 60 * 10**9
 _NEAR_BLOCKS: Final = 51
 """Stamps of single blocks are noisy: what they leave the count of samples by is the median of so many."""
-TAI_UTC_NS: Final = 37 * 10**9
 _FLOOR_NS: Final = {Modality.AUDIO: 9_000_000, Modality.VIDEO: 38_000_000}
 """Usual shortest way from the capture to the broker."""
 

@@ -10,7 +10,7 @@ from typing import Final
 from xml.sax.saxutils import escape
 
 from contracts.timeline import TIMELINE_RECORD, ClockRecord, MarkRecord
-from operators.align.grid import clock_in_force, to_timeline_ns
+from operators.timeline import clock_in_force, to_timeline_ns
 
 from .calibrate import Outcome
 from .files import is_features

@@ -16,8 +16,8 @@ from contracts.timeline import TIMELINE_RECORD, ClockRecord, ControlRecord, Ende
 from devices.faults import ClockFault, DeviceClock
 from devices.inputs import open_inputs
 from devices.publisher import Publisher
-from operators.align.grid import to_timeline_ns
 from operators.clock.records import in_force
+from operators.timeline import to_timeline_ns
 
 from .command_settings import settings_of
 from .files import is_features

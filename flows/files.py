@@ -20,7 +20,8 @@ from devices.inputs import Room
 from devices.room import ROOM_FILE
 from devices.streams import StreamMessage, merged
 from models.voice_activity import VoiceActivity
-from operators.align.grid import AlignSettings, Ended
+from operators.align.aligned import Ended
+from operators.align.grid import AlignSettings
 from operators.align.step import Align
 from operators.broker.journal import NoJournal
 from operators.broker.sink import Outgoing

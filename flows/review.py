@@ -18,7 +18,8 @@ from contracts.packet import MAGIC
 from contracts.refusals import refusal_line
 from contracts.timeline import TIMELINE_RECORD
 from contracts.topics import MINUTES, REVIEW, STATE, TIMELINE
-from operators.align.grid import AlignSettings, Ended, Heard, Unheard
+from operators.align.aligned import Ended, Heard, Unheard
+from operators.align.grid import AlignSettings
 from operators.align.step import Align
 from operators.broker.kafka_link import BrokerLink
 from operators.deliver.document import item_sha256

@@ -16,7 +16,7 @@ from bytewax.operators import KeyedStream
 
 from contracts.messages import Correction, NameCorrected, RuleFile
 from contracts.minutes import Evidence, Stage
-from operators.align.grid import (
+from operators.align.aligned import (
     Aligned,
     Corrected,
     Ended,

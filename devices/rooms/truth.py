@@ -24,19 +24,18 @@
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import Any, Final
+from typing import Any
 
+from contracts.leap_seconds import tai_from_utc_ns
 from devices.rooms.render import BEEP_S, Rendered
 from devices.rooms.screen import FLASH_FRAMES, Shown, TextLine
 from devices.rooms.script import Item, Script
 from devices.rooms.timing import FRAMES_PER_SECOND, SPEECH_FLOOR_DBFS, Placed
 
-TAI_MINUS_UTC_S: Final = 37
-
 
 def start_ns(script: Script) -> int:
     """PTP time (TAI) of sample 0."""
-    return (int(script.start_time.timestamp()) + TAI_MINUS_UTC_S) * 1_000_000_000
+    return tai_from_utc_ns(int(script.start_time.timestamp()) * 1_000_000_000)
 
 
 def room_document(heard: Rendered, *, slides: bool) -> dict[str, Any]:

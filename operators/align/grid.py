@@ -5,7 +5,6 @@ no further than the smallest mark of the live streams, so what happened to arriv
 """
 
 import bisect
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -33,6 +32,19 @@ from contracts.timeline import (
     StreamRecord,
     UtteranceRecord,
 )
+from operators.align.aligned import (
+    Aligned,
+    Corrected,
+    Ended,
+    GapSpan,
+    Heard,
+    Purged,
+    Setting,
+    Settled,
+    SlideSpan,
+    Unheard,
+)
+from operators.timeline import clock_in_force, to_timeline_ns
 from operators.understand.engine import Attendee, MeetingContext, Spoken, SpokenWord
 from operators.verify.rule_files import why_unusable
 
@@ -47,137 +59,6 @@ class AlignSettings:
 
     later_utterances: int = 2
     later_ns: int = 10_000_000_000
-
-
-@dataclass(frozen=True, slots=True)
-class SlideSpan:
-    """A slide and the stretch of the timeline for which it stood."""
-
-    id: str
-    device: str
-    start_ns: int
-    end_ns: int
-    text: str
-
-
-@dataclass(frozen=True, slots=True)
-class GapSpan:
-    """A missing stretch of a stream on the timeline."""
-
-    stream: str
-    start_ns: int
-    end_ns: int
-    what: str
-
-
-@dataclass(frozen=True, slots=True)
-class Setting:
-    """What is known of the meeting itself."""
-
-    context: MeetingContext
-    start_ns: int
-    tai_utc_offset_s: int
-    rules: RuleFile | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Heard:
-    """An utterance as the log first gives it, tentative or closed; replaces an earlier one of its id."""
-
-    meeting_id: str
-    setting: Setting
-    spoken: Spoken
-
-
-@dataclass(frozen=True, slots=True)
-class Unheard:
-    """An utterance turned out to be cross-talk or no speech."""
-
-    meeting_id: str
-    setting: Setting
-    utterance_id: str
-
-
-@dataclass(frozen=True, slots=True)
-class Settled:
-    """Utterances whose place in the meeting's order will not change.
-
-    ``anew``: they replace all settled before (a clock was corrected, or a stream came late).
-    """
-
-    meeting_id: str
-    setting: Setting
-    spoken: tuple[Spoken, ...]
-    anew: bool
-    gaps: tuple[GapSpan, ...]
-    notices: tuple[str, ...]
-    until_ns: int
-
-
-@dataclass(frozen=True, slots=True)
-class Ended:
-    """The whole meeting, in order."""
-
-    meeting_id: str
-    setting: Setting
-    spoken: tuple[Spoken, ...]
-    slides: tuple[SlideSpan, ...]
-    gaps: tuple[GapSpan, ...]
-    notices: tuple[str, ...]
-    end_ns: int
-
-
-@dataclass(frozen=True, slots=True)
-class Corrected:
-    """A person decided something about an item, or how a name is spelt."""
-
-    meeting_id: str
-    setting: Setting
-    said: Correction | NameCorrected
-
-
-@dataclass(frozen=True, slots=True)
-class Purged:
-    """All data of the meeting must go."""
-
-    meeting_id: str
-
-
-@dataclass(frozen=True, slots=True)
-class Traced:
-    """The trace to which what follows of this meeting belongs (W3C traceparent)."""
-
-    meeting_id: str
-    traceparent: str
-
-
-Aligned = Traced | Heard | Unheard | Settled | Ended | Corrected | Purged
-
-
-def to_timeline_ns(clock: ClockRecord, raw_ns: int) -> int:
-    """Timeline time of a raw stamp: ``raw - offset - skew * (raw - ref)``, on integers but for the skew term."""
-    skew_ns = round((raw_ns - clock.ref_ns) * clock.skew_ppb * 1e-9) if clock.skew_ppb else 0
-    return raw_ns - clock.offset_ns - skew_ns
-
-
-def clock_in_force(records: Sequence[ClockRecord], placed_by: int, raw_ns: int) -> ClockRecord | None:
-    """The newest of a device's clock records that holds for a raw time, None where none does.
-
-    Where a device's clock jumped, the same raw time may come twice, or never come again: what was placed
-    (``placed_by``: number of the record) before the jump is not re-timed by what was learnt after it.
-    """
-    found = None
-    for record in records:
-        if record.number > placed_by and is_step(record):
-            break
-        if record.number == placed_by or record.from_raw_ns <= raw_ns:
-            found = record
-    return found
-
-
-def is_step(clock: ClockRecord) -> bool:
-    """Whether this record was written because the device's clock jumped."""
-    return clock.number > 0 and clock.method == "arrival"
 
 
 def _device_of(stream: str) -> str:

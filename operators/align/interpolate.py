@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from contracts.timeline import ClockRecord
-from operators.align.grid import is_step
+from operators.timeline import is_step
 
 Times = npt.NDArray[np.int64]
 Values = npt.NDArray[np.float32]

@@ -9,9 +9,9 @@ import numpy as np
 import numpy.typing as npt
 
 from contracts.timeline import ClockRecord
-from operators.align.grid import is_step
 from operators.align.interpolate import Mask, Shares, Times, Values, on_timeline
 from operators.align.resample import MOST_SKEW, SkewRemover
+from operators.timeline import is_step
 
 _NS: Final = 1_000_000_000
 _FULL_SCALE: Final = np.float32(32_768.0)

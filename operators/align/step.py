@@ -24,17 +24,9 @@ from contracts.timeline import (
     SlideRecord,
     UtteranceRecord,
 )
+from operators.align.aligned import Aligned, Ended, Heard, Purged, Settled, Traced
 from operators.align.alignment import Alignment, AlignmentSettings
-from operators.align.grid import (
-    Aligned,
-    AlignSettings,
-    Ended,
-    Heard,
-    MeetingAligner,
-    Purged,
-    Settled,
-    Traced,
-)
+from operators.align.grid import AlignSettings, MeetingAligner
 from operators.align.senses import with_senses, with_tone
 from operators.broker.sink import Outgoing
 from operators.broker.source import CaughtUp, Received

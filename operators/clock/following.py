@@ -8,11 +8,11 @@ import numpy as np
 
 from contracts.packet import Codec, Modality, Packet
 from contracts.timeline import ClockRecord, NoticeRecord
-from operators.align.grid import to_timeline_ns
 from operators.clock.course import Jump
 from operators.clock.estimate import MeetingEstimator
 from operators.clock.records import differs, in_force, pieces, record_of, to_raw_ns
 from operators.clock.tracked import KEPT_JUMPS, Claim, EstimateSettings, Finding, Tracked
+from operators.timeline import to_timeline_ns
 
 _KEPT_RECORDS: Final = 24
 _KEPT_PICTURES: Final = 900

@@ -5,7 +5,7 @@ import math
 from dataclasses import dataclass, field, replace
 from typing import Final, Literal
 
-from contracts.leap_seconds import LEAP_SECONDS
+from contracts.leap_seconds import TAI_UTC_S
 from contracts.messages import (
     ALL_MEETINGS,
     Calibration,
@@ -17,12 +17,12 @@ from contracts.messages import (
 )
 from contracts.packet import ClockKind, Codec, Packet
 from contracts.timeline import ClockRecord, NoticeRecord
-from operators.align.grid import to_timeline_ns
 from operators.broker.source import CaughtUp
 from operators.clock.following import Following
 from operators.clock.tracked import EstimateSettings
 from operators.clock.wrap import wrapped_by_ns
 from operators.ingest import Arrival, modality_of
+from operators.timeline import to_timeline_ns
 
 _ABSURD_NS: Final = 2**62
 _FARTHEST_NS: Final = 2**63 - 1
@@ -33,7 +33,6 @@ _SOUND_M_PER_MS: Final = 0.343
 _LONGEST_LOSS_NS: Final = 86_400 * _NS_PER_S
 _MOST_UNCERTAINTY_NS: Final = 10**15
 """Eleven days: who says more says that nothing is known."""
-DEFAULT_TAI_UTC_S: Final = LEAP_SECONDS[-1][1]
 """TAI minus UTC now, where the meeting does not say it."""
 
 
@@ -108,7 +107,7 @@ class MeetingClocks:
         self._devices: dict[str, _Device] = {}
         self._calibrations = dict(calibrations)
         self._states = dict(states)
-        self._tai_utc_s = DEFAULT_TAI_UTC_S
+        self._tai_utc_s = TAI_UTC_S
         self._start_ns: int | None = None
         self._following = Following(settings.estimate, meeting_id)
 

@@ -12,8 +12,8 @@ from typing import Final
 import numpy as np
 
 from contracts.timeline import ClockRecord
-from operators.align.grid import to_timeline_ns
 from operators.clock.tracked import EstimateSettings, Tracked
+from operators.timeline import to_timeline_ns
 
 _STRAIGHT_MS: Final = 0.1
 """Pieces leave the curve by no more than this."""

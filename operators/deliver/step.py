@@ -11,7 +11,7 @@ from bytewax.operators import KeyedStream
 
 from contracts.minutes import Versions
 from contracts.sal import RuleSet
-from operators.align.grid import Purged, Traced
+from operators.align.aligned import Purged, Traced
 from operators.broker.sink import Outgoing
 from operators.deliver.keys import KeyProblem, Keys
 from operators.deliver.ledger import MeetingLedger

@@ -3,9 +3,9 @@
 from typing import Final
 
 from contracts.timeline import ClockRecord
-from operators.align.grid import clock_in_force, to_timeline_ns
 from operators.perceive.people import Seen
 from operators.perceive.ways import Ways
+from operators.timeline import clock_in_force, to_timeline_ns
 
 _KEPT: Final = 31
 

@@ -30,7 +30,6 @@ from contracts.timeline import (
 )
 from models.speech_recogniser import Recognition
 from models.voice_activity import VoiceActivity
-from operators.align.grid import is_step, to_timeline_ns
 from operators.clock import Timed
 from operators.ingest import Arrival, Late, Loss, modality_of
 from operators.media.client import DecodedPictures, DecodedSound, DecodeFailed, FullFrame
@@ -44,6 +43,7 @@ from operators.perceive.records import own_bytes, transcript_record
 from operators.perceive.seeing import Seeing
 from operators.perceive.types import DecodeSound, Emission, PerceiveSettings, Stream, Undecodable
 from operators.speech.events import RecognitionRequest
+from operators.timeline import is_step, to_timeline_ns
 
 _MARK_EVERY_NS: Final = 100_000_000
 _DRAINED_NS: Final = 100_000_000

@@ -29,7 +29,7 @@ from contracts.leap_seconds import utc_from_tai_ns
 from contracts.messages import ALL_MEETINGS
 from contracts.timeline import ClockRecord
 from contracts.topics import DEADLETTER, MINUTES, REVIEW, TIMELINE
-from operators.align.grid import Traced
+from operators.align.aligned import Traced
 from operators.broker.sink import Outgoing
 from operators.broker.source import CaughtUp, Received
 from operators.clock.placing import Timed

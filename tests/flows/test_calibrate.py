@@ -9,6 +9,7 @@ import numpy.typing as npt
 import pytest
 import soundfile
 
+from contracts.leap_seconds import TAI_UTC_NS
 from contracts.messages import Calibration
 from contracts.packet import ClockKind, Codec, Modality, Packet
 from contracts.pulse_train import ON_S, PULSES_S
@@ -18,7 +19,7 @@ from devices.inputs import open_inputs
 from devices.stored_calibrations import SCHEMA, CalibrationProblem
 from flows.calibrate import Outcome, measure
 from flows.calibrate_command import calibrations_of, outcome_lines
-from flows.calibrate_media import TAI_UTC_NS, Taken
+from flows.calibrate_media import Taken
 from flows.calibrate_moments import Heard, Seen, beep, flashes_in, trains
 from flows.calibrate_plot import panels_of_log, panels_of_outcome, svg
 from flows.cli import main

@@ -6,10 +6,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from contracts.leap_seconds import TAI_UTC_NS
 from contracts.packet import ClockKind, Codec, Modality, Packet
 from contracts.timeline import ClockRecord, MarkRecord
 from flows.calibrate import Measured, measure
-from flows.calibrate_media import TAI_UTC_NS, Taken
+from flows.calibrate_media import Taken
 from flows.calibrate_moments import Found, Heard, Moment, Seen, chirps
 from flows.calibrate_plot import panels_of_log
 from tests.flows.test_calibrate import MS, RATE, START, S, camera, microphone

@@ -19,8 +19,8 @@ from contracts.timeline import ClockRecord, GapRecord, UtteranceRecord
 from contracts.topics import AUDIO, TIMELINE, VIDEO
 from devices.faults import ClockFault, DeliveryFault, DeviceClock
 from flows.installation import Installation
-from operators.align.grid import to_timeline_ns
 from operators.clock.records import in_force
+from operators.timeline import to_timeline_ns
 from tests.flows.live_chain import PATIENCE_S, Chain
 
 S: Final = 1_000_000_000

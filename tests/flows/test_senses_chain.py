@@ -27,7 +27,8 @@ from contracts.timeline import (
 from devices.rooms.camera import HEIGHT, WIDTH, Figure, pictures
 from devices.rooms.timing import FRAMES_PER_SECOND
 from flows.files import MinutesOfLog, is_features, log_line
-from operators.align.grid import Aligned, AlignSettings, Ended
+from operators.align.aligned import Aligned, Ended
+from operators.align.grid import AlignSettings
 from operators.align.step import Align
 from operators.pictures.movement import Movement
 from operators.pictures.picture import FeatureThinner, patches, small_luma, volume

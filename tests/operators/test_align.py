@@ -33,8 +33,9 @@ from contracts.timeline import (
     StreamRecord,
     UtteranceRecord,
 )
+from operators.align.aligned import Aligned, Corrected, Ended, Heard, Purged, Settled, Unheard
 from operators.align.alignment import AlignmentSettings
-from operators.align.grid import Aligned, AlignSettings, Corrected, Ended, Heard, Purged, Settled, Unheard
+from operators.align.grid import AlignSettings
 from operators.align.step import Align
 from operators.broker.sink import Outgoing
 from operators.broker.source import CaughtUp, Received

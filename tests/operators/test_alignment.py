@@ -13,8 +13,8 @@ from contracts.messages import TextLine
 from contracts.packet import ClockKind, Codec, Modality, Packet
 from contracts.timeline import ClockRecord, GapRecord, SlideRecord
 from operators.align.alignment import Alignment, AlignmentSettings
-from operators.align.grid import clock_in_force, to_timeline_ns
 from operators.align.interpolate import between, held, linear, on_timeline, trilinear, under_box
+from operators.timeline import clock_in_force, to_timeline_ns
 
 S = 1_000_000_000
 ZERO = 1_780_000_000 * S

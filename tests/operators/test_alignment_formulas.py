@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 
 from contracts.timeline import GapRecord, Prosody
+from operators.align.aligned import Ended
 from operators.align.alignment import Alignment, AlignmentSettings
-from operators.align.grid import AlignSettings, Ended, MeetingAligner
+from operators.align.grid import AlignSettings, MeetingAligner
 from operators.align.senses import tone_of, with_senses
 from operators.understand.sensed import Gesture
 from operators.understand.types import Spoken

@@ -17,11 +17,11 @@ from contracts.messages import (
 )
 from contracts.packet import ClockKind, Codec, Modality, Packet
 from contracts.timeline import ClockRecord, NoticeRecord
-from operators.align.grid import to_timeline_ns
 from operators.broker.sink import Outgoing
 from operators.clock import Clock, ClockOutput, ClockSettings, Timed
 from operators.ingest import Arrival
 from operators.store import Stores
+from operators.timeline import to_timeline_ns
 
 S = 1_000_000_000
 MS = 1_000_000

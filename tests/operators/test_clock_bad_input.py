@@ -9,9 +9,9 @@ import pytest
 from contracts.messages import MeetingStarted
 from contracts.packet import ClockKind, Codec, Modality, Packet
 from contracts.timeline import ClockRecord, NoticeRecord
-from operators.align.grid import clock_in_force, to_timeline_ns
 from operators.clock import ClockSettings, MeetingClocks, Timed
 from operators.ingest import Arrival
+from operators.timeline import clock_in_force, to_timeline_ns
 
 S = 1_000_000_000
 MS = 1_000_000

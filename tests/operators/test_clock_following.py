@@ -27,10 +27,12 @@ from devices.faults import (
     capture_times_ns,
     deliver,
 )
-from operators.align.grid import AlignSettings, Ended, MeetingAligner, clock_in_force, to_timeline_ns
+from operators.align.aligned import Ended
+from operators.align.grid import AlignSettings, MeetingAligner
 from operators.clock import Clock, ClockOutput, ClockSettings, MeetingClocks, Timed
 from operators.ingest import Arrival
 from operators.store import Stores
+from operators.timeline import clock_in_force, to_timeline_ns
 
 S = 1_000_000_000
 MS = 1_000_000

@@ -15,7 +15,6 @@ from devices.media import PictureInfo
 from devices.streams import MediaPiece
 from devices.video import Encoder, Picture, VideoSettings
 from models.voice_activity import VoiceActivity
-from operators.align.grid import clock_in_force, to_timeline_ns
 from operators.broker.journal import NoJournal
 from operators.clock import Clock, ClockSettings, Timed
 from operators.clock.cues import FlashWatch, chirp
@@ -26,6 +25,7 @@ from operators.media.types import Role
 from operators.perceive.step import Answer, Owner, Perceive
 from operators.perceive.types import Ask, PerceiveSettings
 from operators.pictures.stream import PictureStream, PictureStreamSettings
+from operators.timeline import clock_in_force, to_timeline_ns
 
 S = 1_000_000_000
 MS = 1_000_000

@@ -22,7 +22,6 @@ from devices.faults import (
     capture_times_ns,
     deliver,
 )
-from operators.align.grid import to_timeline_ns
 from operators.clock.course import Jump, StreamCourse
 from operators.clock.cues import FlashWatch, Pulse, PulsesHeard, chirp, chirp_times, match_pulses
 from operators.clock.envelope import LowerHull
@@ -31,6 +30,7 @@ from operators.clock.records import Piece, record_of, to_raw_ns
 from operators.clock.solve import Loss, Rows, solve
 from operators.clock.sounds import Stretch, Window, phat_peak, transform_size, windows_of
 from operators.clock.wrap import wrapped_by_ns
+from operators.timeline import to_timeline_ns
 
 S = 1_000_000_000
 MS = 1_000_000

@@ -6,10 +6,10 @@ import pytest
 from contracts.messages import ChannelSpeaker, MeetingStarted, MicrophonePlace, SeatPlace
 from contracts.packet import ClockKind, Codec, Modality, Packet
 from contracts.timeline import ClockRecord
-from operators.align.grid import clock_in_force, to_timeline_ns
 from operators.clock import ClockSettings, MeetingClocks
 from operators.clock.placing import ways_ms
 from operators.ingest import Arrival
+from operators.timeline import clock_in_force, to_timeline_ns
 
 S = 1_000_000_000
 MS = 1_000_000

@@ -27,7 +27,8 @@ from contracts.timeline import (
 )
 from contracts.topics import MINUTES, STATE
 from flows.files import MinutesOfLog
-from operators.align.grid import Aligned, AlignSettings, Ended
+from operators.align.aligned import Aligned, Ended
+from operators.align.grid import AlignSettings
 from operators.align.step import Align
 from operators.broker.source import Received
 from operators.deliver.keys import OpenKeys

@@ -9,7 +9,8 @@ from contracts.messages import EndOfStream, MeetingEnded, MeetingPurged, Meeting
 from contracts.minutes import Versions
 from contracts.timeline import ControlRecord, EndedRecord, StreamRecord, UtteranceRecord
 from contracts.topics import AUDIT, CONTROL, MINUTES, STATE, TRANSCRIPT, TopicNames
-from operators.align.grid import AlignSettings, Purged
+from operators.align.aligned import Purged
+from operators.align.grid import AlignSettings
 from operators.align.step import Align
 from operators.broker.sink import Outgoing
 from operators.broker.source import Received

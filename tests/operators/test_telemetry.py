@@ -16,7 +16,7 @@ from contracts.timeline import ClockRecord, MarkRecord, UtteranceRecord
 from contracts.topics import DEADLETTER, MINUTES, TIMELINE, TopicNames
 from docs.metrics_table import PAGE, with_table
 from operators import telemetry
-from operators.align.grid import Traced
+from operators.align.aligned import Traced
 from operators.broker.sink import Outgoing
 from operators.broker.source import Received
 from operators.ingest import Ingest, IngestSettings
