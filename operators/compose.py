@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 from math import log
 
 from operators.language.dates import DuePhrase
@@ -171,8 +172,12 @@ def statement_tokens(clause: Clause) -> tuple[Token, ...]:
 _CLOSERS = words_in("okay then right yes yeah please sorry so and but mind alright ok")
 
 
+@lru_cache(maxsize=8192)
 def clean(text: str, limit: int = 30) -> str:
-    """An utterance as sentences of the summary: fillers and asides out, at most ``limit`` words."""
+    """An utterance as sentences of the summary: fillers and asides out, at most ``limit`` words.
+
+    Kept, since a summary that is made anew again and again weighs mostly what it weighed before.
+    """
     written = text.split()
     if not in_english([w.casefold().strip('.,;:?!"()') for w in written]):
         # The words of other languages are nobody's fillers.
