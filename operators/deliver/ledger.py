@@ -97,8 +97,11 @@ class MeetingLedger:
         self._final_digest: bytes = ABSENT
         self._final_revision = 0
 
+    _heard: tuple[VerifiedItem, ...] | None = None
+    """Items of the last provisional draft. Saves looking through all again; is not kept with the rest."""
+
     def __getstate__(self) -> dict[str, Any]:
-        return self.__dict__ | {"_trail": self._trail.without_key()}
+        return self.__dict__ | {"_trail": self._trail.without_key(), "_heard": None}
 
     @property
     def locked(self) -> bool:
@@ -119,10 +122,13 @@ class MeetingLedger:
         self.stage = draft.stage
         self._whole_passed, self._passed = verified.whole[:LISTED], verified.passed[:LISTED]
         out = self._rules_in_force(verified.assertions)
-        items = {item.item_id: item for item in verified.items}
-        for item_id in self._in_order(items):
-            if self._concerns(item_id, items.get(item_id), draft):
-                out += self._update(item_id, items.get(item_id))
+        if draft.stage != "provisional" or verified.items is not self._heard:
+            items = {item.item_id: item for item in verified.items}
+            for item_id in self._in_order(items):
+                if self._concerns(item_id, items.get(item_id), draft):
+                    out += self._update(item_id, items.get(item_id))
+        if draft.stage == "provisional":
+            self._heard = verified.items
         out += self._ask_whole(replace(self._whole, doubts=verified.doubts))
         if draft.stage != "provisional":
             self._setting = setting_of(verified)

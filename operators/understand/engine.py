@@ -21,6 +21,7 @@ from operators.understand.cues import Reading
 from operators.understand.density import SPARSE, sparse
 from operators.understand.follow import follow
 from operators.understand.hear import Heard, hear
+from operators.understand.lately import Generations
 from operators.understand.merge import correct, go_on, renumber, restate, supersede
 from operators.understand.senses import sense
 from operators.understand.state import LEANT, MATTER, TOLD_BLOCK, Claim, Draft, Due, Piece, State, Telling
@@ -51,7 +52,6 @@ __all__ = [
     "UnderstandSettings",
 ]
 
-_MADE_KEPT = 4096
 LONG_MEETING_NS = 12 * 60 * 1_000_000_000
 
 _KINDS: dict[Family, Kind] = {"decision": "decision", "action": "action_item", "question": "open_question"}
@@ -74,8 +74,8 @@ class RuleEngine:
 
     settings: UnderstandSettings = field(default_factory=UnderstandSettings)
     rules: tuple[Rule, ...] = ()
-    _made: dict[int, tuple[Draft, Roster, dt.date | None, DraftItem]] = field(
-        default_factory=dict, init=False, repr=False, compare=False
+    _made: Generations[tuple[Draft, Roster, dt.date | None, DraftItem]] = field(
+        default_factory=Generations, init=False, repr=False, compare=False
     )
     """Items made lately, by the identity of their drafts, which are immutable. Changes no result."""
 
@@ -267,9 +267,7 @@ class RuleEngine:
         ):
             return known[3]
         item = self._item(draft, state)
-        if len(self._made) >= _MADE_KEPT:
-            self._made.clear()
-        self._made[id(draft)] = (draft, roster, date, item)
+        self._made.put(id(draft), (draft, roster, date, item))
         return item
 
     def forget_made(self) -> None:

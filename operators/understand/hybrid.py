@@ -12,18 +12,19 @@ from dataclasses import dataclass, field, replace
 from typing import ClassVar, Final
 
 from contracts.minutes import Origin
-from models.minutes.appraisal import Appraisal, Judgement
+from models.minutes.appraisal import Appraisal
 from models.minutes.inputs import FINAL, SETTLED
 from models.minutes.scores import ELSEWHERE, NOBODY, UtteranceScores
 from operators.compose import clean
 from operators.understand.appraise import figures_of, own_figures
-from operators.understand.birth import JOKED, ON_CONDITION, ONE_OF_SEVERAL, PLAIN_WORK, TAKEN_BACK
+from operators.understand.birth import ON_CONDITION, ONE_OF_SEVERAL, PLAIN_WORK
 from operators.understand.conceive import conceived
 from operators.understand.cues import Reading, cues_of
 from operators.understand.density import PLAINLY, SPARSE, sparse
 from operators.understand.engine import RuleEngine
 from operators.understand.follow import FIRMLY_AGREED
 from operators.understand.hear import Heard
+from operators.understand.lately import NOT_WEIGHED, Lately, Weighed, is_candidate
 from operators.understand.merge import PUT_ASIDE, restate
 from operators.understand.scorer import Scorer, heard_by, judged
 from operators.understand.senses import sure_by_senses
@@ -40,7 +41,6 @@ _AROUND_TOLD: Final = 2
 _AROUND_WORDS: Final = 16
 """Of the talk around an item of sparse talk so many utterances are told with it, each in so many words."""
 _HINT: Final = 0.02
-_FOUND_KEPT: Final = 4096
 _FIRM: Final = 0.6
 """Support of the rules from which firm agreement decides."""
 _UNKNOWN: Final = 0.8
@@ -50,8 +50,6 @@ _DECIDING: Final = frozenset(
     ("we_decided", "we_decided_to", "headed_decision", "it_is_decided", "the_answer_is", "vote_result")
 )
 """Rules of words that call something decided, and the support from which they are believed."""
-_TAKING_BACK: Final = 0.4
-"""Probability of taking something back from which an utterance makes no item itself."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,10 +92,8 @@ class HybridEngine(RuleEngine):
     scorer: Scorer | None = None
     appraisal: Appraisal | None = None
     hybrid: HybridSettings = field(default_factory=HybridSettings)
-    _found: dict[int, tuple[Draft, float, float, tuple[float, ...]]] = field(
-        default_factory=dict, init=False, repr=False, compare=False
-    )
-    """Probabilities found lately, by the identity of their drafts. Changes no result."""
+    _weighed_lately: Lately = field(default_factory=Lately, init=False, repr=False, compare=False)
+    """What was found of drafts lately. Changes no result."""
 
     origin: ClassVar[Origin] = "model"
 
@@ -240,17 +236,45 @@ class HybridEngine(RuleEngine):
         """Items in the order in which they were first spoken of, taken-back ones marked."""
         if self.appraisal is None or state.memory is None:
             return super().items(state)
-        sure: dict[str, float] = {}
-        drafts: list[Draft] = []
         thin = sparse(state)
-        for draft in _candidates(state):
-            judgement = self.appraisal.families[draft.family]
-            likely = self.sure(self._likely(judgement, draft, state, thin), draft)
-            if likely >= (judgement.threshold_sparse if thin >= SPARSE else judgement.threshold):
-                sure[draft.id] = likely
-                drafts.append(draft)
-        made = self._made_of(drafts, state)
-        return tuple(replace(item, confidence=_told(sure[draft.id])) for draft, item in apart(made, sure))
+        least = {
+            family: judged_so.threshold_sparse if thin >= SPARSE else judged_so.threshold
+            for family, judged_so in self.appraisal.families.items()
+        }
+        sure: dict[str, float] = {}
+        likely: list[Weighed] = []
+        weighed = self._weighed_lately.weighed
+        for draft in state.drafts:
+            known = weighed(draft)
+            if not known.candidate:
+                continue
+            if state.finished or known.thin != thin:
+                self._weigh(known, state, thin)
+            if known.sure >= least[draft.family]:
+                sure[draft.id] = known.sure
+                likely.append(known)
+        made = [(known.draft, self._made_item(known, state, thin)) for known in likely]
+        return tuple([item for _, item in apart(made, sure)])
+
+    def _weigh(self, known: Weighed, state: State, thin: float) -> None:
+        """How sure a draft is as the meeting stands; while a meeting lasts only the draft itself and ``thin`` count."""
+        assert self.appraisal is not None
+        draft = known.draft
+        if known.own is None:
+            known.own = own_figures(draft)
+        judgement = self.appraisal.families[draft.family]
+        known.sure = self.sure(judgement.probability(figures_of(draft, state, thin, known.own)), draft)
+        known.thin = NOT_WEIGHED if state.finished else thin
+
+    def _made_item(self, known: Weighed, state: State, thin: float) -> DraftItem:
+        """The item of a draft with its confidence: the same object as long as nothing of it changes."""
+        base, confidence = self._known_item(known.draft, state), _told(known.sure)
+        gathers = thin >= SPARSE and known.draft.by_model
+        made = known.made
+        if made is None or made[0] is not base or made[1] != confidence or made[2] is not gathers:
+            item = self._gathered(known.draft, state) if gathers else base
+            made = known.made = (base, confidence, gathers, replace(item, confidence=confidence))
+        return made[3]
 
     @staticmethod
     def sure(likely: float, draft: Draft) -> float:
@@ -259,16 +283,11 @@ class HybridEngine(RuleEngine):
 
     def in_the_making(self, state: State) -> tuple[tuple[Draft, DraftItem], ...]:
         """All that ``items`` would judge, however unsure; in sparse talk with what was said around it."""
-        return self._made_of(_candidates(state), state)
-
-    def _made_of(self, drafts: Sequence[Draft], state: State) -> tuple[tuple[Draft, DraftItem], ...]:
         thin = sparse(state) >= SPARSE
         return tuple(
-            (
-                draft,
-                self._gathered(draft, state) if thin and draft.by_model else self._known_item(draft, state),
-            )
-            for draft in drafts
+            (d, self._gathered(d, state) if thin and d.by_model else self._known_item(d, state))
+            for d in state.drafts
+            if is_candidate(d)
         )
 
     def _item(self, draft: Draft, state: State) -> DraftItem:
@@ -284,23 +303,10 @@ class HybridEngine(RuleEngine):
             return replace(item, owner=None, owner_external=False)
         return item
 
-    def _likely(self, judgement: Judgement, draft: Draft, state: State, thin: float) -> float:
-        """Probability of a draft; kept as long as the draft stays, for while a meeting lasts only that counts."""
-        if state.finished:
-            return judgement.probability(figures_of(draft, state, thin))
-        known = self._found.get(id(draft))
-        if known is None or known[0] is not draft or known[1] != thin:
-            own = known[3] if known is not None and known[0] is draft else own_figures(draft)
-            if len(self._found) >= _FOUND_KEPT:
-                self._found.clear()
-            likely = judgement.probability(figures_of(draft, state, thin, own))
-            known = self._found[id(draft)] = (draft, thin, likely, own)
-        return known[2]
-
     def forget_made(self) -> None:
         """See `RuleEngine.forget_made`."""
         super().forget_made()
-        self._found.clear()
+        self._weighed_lately.clear()
 
     def _gathered(self, draft: Draft, state: State) -> DraftItem:
         """What only the model found, with what belongs to the same talk: nobody said it in one sentence there."""
@@ -422,6 +428,8 @@ _BESIDE: Final = 0.3
 
 
 def _main_utterance(draft: Draft) -> str:
+    if len(draft.evidence) == 1:
+        return draft.evidence[0].quote.utterance_id
     return max(draft.evidence, key=lambda p: (p.weight, p.index)).quote.utterance_id
 
 
@@ -439,25 +447,6 @@ def _among(draft: Draft, hints: Sequence[Hint]) -> Draft:
         return draft
     best = sorted((*draft.around, *near), key=lambda a: (-a.likely, a.piece.index))
     return replace(draft, around=tuple(best[:_AROUND_KEPT]))
-
-
-def _candidates(state: State) -> tuple[Draft, ...]:
-    return tuple(
-        d for d in state.drafts if d.mode != "refused" and not _takes_back(d) and _JOKES.isdisjoint(d.reasons)
-    )
-
-
-_JOKES: Final = frozenset((JOKED, "tag_of_a_joke"))
-"""What is marked as a joke by its words is no item, whatever the model says."""
-
-
-def _takes_back(draft: Draft) -> bool:
-    """Whether the utterance that an item is made of takes something back itself (*then no van*)."""
-    main = max(draft.evidence, key=lambda p: (p.weight, p.index)).index
-    said = dict(draft.judged).get(main)
-    return draft.family != "question" and (
-        TAKEN_BACK in draft.reasons or (said is not None and said.withdrawn >= _TAKING_BACK)
-    )
 
 
 def _stands_on(draft: Draft, index: int) -> bool:

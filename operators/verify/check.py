@@ -13,6 +13,7 @@ from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
+from operator import is_
 from typing import Final
 
 from contracts.messages import RuleFile
@@ -21,7 +22,7 @@ from operators.language.people import Roster, person_of, roster_of
 from operators.plain_text import plain
 from operators.understand.types import Attendee, DraftItem, Spoken
 from operators.verify.examine import VerifySettings as VerifySettings
-from operators.verify.examine import verify_item
+from operators.verify.examine import shown_confidence, verify_item
 from operators.verify.fallback import from_evidence
 from operators.verify.judge import Claimed, Judge, Surroundings, Words
 from operators.verify.rule_files import compiled
@@ -55,10 +56,11 @@ class _Remembered:
     verified: VerifiedItem
 
     def holds(self, item: DraftItem, spoken: Sequence[Spoken | None], slides: tuple[Stretch, ...]) -> bool:
+        """Whether the verdict is that on this item, which may be surer or less sure than it was."""
         return (
             len(spoken) == len(self.spoken)
-            and all(a is b for a, b in zip(spoken, self.spoken, strict=True))
-            and (self.item is item or self.item == item)
+            and all(map(is_, spoken, self.spoken))
+            and (self.item is item or replace(item, confidence=self.item.confidence) == self.item)
             and self.slides == slides
         )
 
@@ -173,11 +175,27 @@ class Verifier:
         # Only the final draft holds what stands around the evidence; a judge that is shown it may say otherwise.
         key = (item.id, bool(slides), self._judge is not None and draft.stage == "final")
         known = memory.items.get(key)
+        verified: VerifiedItem | None = None
         if known is not None and any(spoken) and known.holds(item, spoken, slides):
-            return known.verified
-        verified = self._judged(item, verify_item(item, draft, self._settings, roster), draft, roster, memory)
+            if known.item is item or known.item.confidence == item.confidence:
+                return known.verified
+            verified = self._as_sure_as(item, known)
+        if verified is None:
+            looked = verify_item(item, draft, self._settings, roster)
+            verified = self._judged(item, looked, draft, roster, memory)
         memory.items[key] = _Remembered(item, spoken, slides, verified)
         return verified
+
+    def _as_sure_as(self, item: DraftItem, known: _Remembered) -> VerifiedItem | None:
+        """The verdict on an item that is as it was but for how sure it is; None where that may count.
+
+        Nothing but whether it is sure enough is read of it. Where rules wrote the item, their confidence may stand in it.
+        """
+        least = self._settings.review_below
+        same_side = (item.confidence >= least) == (known.item.confidence >= least)
+        if not same_side or known.verified.verdict == "fallback":
+            return None
+        return identified(replace(known.verified, confidence=shown_confidence(item)))
 
     def _judged(
         self, item: DraftItem, verified: VerifiedItem, draft: Draft, roster: Roster, memory: _Memory

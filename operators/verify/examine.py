@@ -261,6 +261,11 @@ class _Examination:
         return "repaired" if self.actions else "pass"
 
 
+def shown_confidence(item: DraftItem) -> float:
+    """How sure an item is, as it is published."""
+    return round(min(1.0, max(0.0, item.confidence)), 3)
+
+
 def verify_item(item: DraftItem, draft: Draft, settings: VerifySettings, roster: Roster) -> VerifiedItem:
     looked = _Examination(draft, item, settings, roster)
     looked.examine()
@@ -274,7 +279,7 @@ def verify_item(item: DraftItem, draft: Draft, settings: VerifySettings, roster:
         item_id=item.id,
         section=SECTION_OF[item.kind],
         text=looked.text,
-        confidence=round(min(1.0, max(0.0, item.confidence)), 3),
+        confidence=shown_confidence(item),
         owner=looked.owner,
         due=looked.due,
         due_text=looked.due_text,

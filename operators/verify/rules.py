@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from operator import is_
 from typing import Final
 
 from contracts.minutes import (
@@ -89,15 +90,42 @@ class _Made:
     result: tuple[VerifiedItem, tuple[str, ...], VerifiedItem] | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class _Looked:
+    """What rules were asked about, as far as any of them reads it, and what came of it."""
+
+    stage: At
+    items: tuple[VerifiedItem, ...]
+    told: tuple[object, ...]
+    ruled: Ruled
+
+    def same(self, stage: At, items: Sequence[VerifiedItem], told: tuple[object, ...]) -> bool:
+        """Whether rules would be asked the same again; items are compared by identity."""
+        return (
+            self.stage == stage
+            and len(items) == len(self.items)
+            and all(map(is_, items, self.items))
+            and self.told == told
+        )
+
+
 class RuleGuard:
-    """The rules of one meeting. Holds what it has checked; an empty one gives the same answers."""
+    """The rules of one meeting. Holds what it has checked; an empty one gives the same answers.
+
+    One for as long as people, title, date and attendees stay: with others their items are verified anew as well.
+    """
 
     def __init__(self, rules: RuleSet, meeting_id: str) -> None:
         self.rules = rules
         self._document = Document(MeetingFacts(meeting_id))
         self._checker = Checker(rules, self._document)
         self._reads_all = any(rule.needs & set(FINAL_LISTS) for rule in rules.rules)
+        early = self._checked("revision")
+        self._needs = frozenset[str]().union(*(rule.needs for rule in early))
+        self._reads_duration = any("duration" in rule.text for rule in early)
         self._about_items = {stage: self._rules_about_items(stage) for stage in _STAGES}
+        self._beside: tuple[tuple[object, ...], ...] = ((), (), ())
+        self._looked: _Looked | None = None
         self._made: dict[str, _Made] = {}
         self._current: dict[str, VerifiedItem] = {}
         self._rewritten: set[str] = set()
@@ -108,7 +136,29 @@ class RuleGuard:
     ) -> Ruled:  # fmt: skip
         """What may leave of a draft's items, in their order."""
         stage: At = "final" if draft.stage == "final" else "revision"
-        self._tell(draft, items, summary, notices)
+        told = self._told(draft, summary, notices)
+        if self._looked is not None and stage != "final" and self._looked.same(stage, items, told):
+            return self._looked.ruled
+        self._looked = None  # should anything go wrong below, it is not known what the document holds
+        ruled = self._ruled(draft, stage, items, rewrite)
+        self._looked = _Looked(stage, tuple(items), told, ruled)
+        return ruled
+
+    def _told(
+        self, draft: Draft, summary: Iterable[SummarySentence], notices: Iterable[str]
+    ) -> tuple[object, ...]:
+        """What else than items rules read of a draft; an early one says nothing of some of it."""
+        if draft.stage != "provisional":
+            self._beside = tuple(summary), tuple(notices), draft.gaps
+        named = zip(("summary", "notices", "gaps"), self._beside, strict=True)
+        return (
+            draft.start_ns, draft.tai_utc_offset_s, draft.zero_ns,
+            draft.duration_ns if self._reads_duration else 0,
+            *(value for name, value in named if name in self._needs),
+        )  # fmt: skip
+
+    def _ruled(self, draft: Draft, stage: At, items: Sequence[VerifiedItem], rewrite: Rewrite) -> Ruled:
+        self._tell(draft, items)
         for round_ in range(_ROUNDS):
             decisions = [d for d in settle(self._checker, stage) if d.item_id is not None]
             acted = [self._act(d, rewrite, last=round_ == _ROUNDS - 1) for d in decisions]
@@ -169,9 +219,7 @@ class RuleGuard:
     def _checked(self, stage: At) -> list[Rule]:
         return [r for r in self.rules.rules if stage == "final" or r.at != "final"]
 
-    def _tell(
-        self, draft: Draft, items: Sequence[VerifiedItem], summary: Iterable[SummarySentence], notices: Iterable[str]
-    ) -> None:  # fmt: skip
+    def _tell(self, draft: Draft, items: Sequence[VerifiedItem]) -> None:
         document, context = self._document, draft.context
         started = started_at(draft.start_ns, draft.tai_utc_offset_s)
         date = context.date or (started.date() if started is not None else None)
@@ -195,6 +243,7 @@ class RuleGuard:
         self._current, self._rewritten = live, set()
         if draft.stage != "provisional":
             zero_ns = draft.zero_ns
+            summary, notices, _ = self._beside
             document.replace("summary", summary)
             document.replace("notices", notices)
             document.replace(

@@ -6,7 +6,7 @@ import pytest
 
 from operators.language.people import person_of, roster_of
 from operators.language.rules import rules_of
-from operators.understand import engine as understand
+from operators.understand import lately
 from operators.understand.engine import RuleEngine
 from operators.understand.hear import _READ, _READ_KEPT, hear
 from operators.understand.types import DraftItem, MeetingContext, Spoken
@@ -73,6 +73,6 @@ def test_a_memory_that_is_full_changes_no_item(monkeypatch: pytest.MonkeyPatch) 
         return engine.items(state)
 
     roomy = items()
-    monkeypatch.setattr(understand, "_MADE_KEPT", 1)
+    monkeypatch.setattr(lately, "_KEPT", 1)
     assert len(roomy) > 1
     assert items() == roomy
