@@ -76,8 +76,8 @@ KEYS: Final[Mapping[str, Mapping[str, Sequence[str]]]] = {
         "sent_late_max_ms": (),
     },
     "speech": {
-        "wer_ratio": ("mid", "low", "high"), "wer": ("pooled", "by_kind"), "real_time_factor": (), "invented_words": (),
-        "nonspeech_minutes": (), "name_recall": ("with_hotwords", "without"),
+        "wer_ratio": ("mid", "low", "high"), "wer": ("pooled", "by_kind"), "real_time_factor": (), "processor_factor": (),
+        "invented_words": (), "nonspeech_minutes": (), "name_recall": ("with_hotwords", "without"),
         "speaker_accuracy": ("seats", "pair", "mix"),
     },
     "loss": {"by_loss": ("0.02",)},

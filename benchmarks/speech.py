@@ -2,10 +2,13 @@
 
 Recordings are one room of each script that is there, its microphones mixed into one track, and those of a manifest (one
 JSON object a line: ``path``, ``text``, ``kind``) where one is given. Each file goes through the first flow's own steps as
-``minuted run`` has them, and through faster-whisper with the same weights, as many threads and greedy search
-(``beam_size=1``; everything else as the library has it, retries at higher temperatures included, seeded).
+``minuted run`` has them, and through faster-whisper with the same weights and as many threads: with greedy search as
+ours (``beam_size=1``), and with the library's own five beams (``_default``). Everything else is as the library has it,
+retries at higher temperatures included, seeded.
 
 ``wer_ratio`` is the ratio of pooled word error rates, ours to theirs, with a paired bootstrap over files.
+``real_time_factor`` is seconds by the clock for a second of sound, ``processor_factor`` those of a processor. Both read a
+file from disk; ours hears it as if it came live, one piece after the other, theirs has all of it at once.
 ``invented_words`` counts what the chain writes for sound without speech (`devices/noises.py`: made by formula, no
 recordings). ``name_recall`` and ``speaker_accuracy`` are of rooms with a truth: seat microphones (``seats``), a
 table device of two (``pair``), one mixed track (``mix``, where the right answer is null).
@@ -17,7 +20,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -33,7 +36,7 @@ from models.speech_recogniser import ModelError, RecogniserSettings, SpeechRecog
 
 from .report import print_report, progress
 from .rooms import SAMPLE
-from .speech_chain import Chain, Heard, WholeFile
+from .speech_chain import Chain, Heard, Took, WholeFile
 from .speech_scores import Attribution, Share, attribute, name_recall, names_of
 from .word_errors import Errors, rate, ratio_of_rates, word_errors, words_of
 
@@ -119,40 +122,69 @@ def mixed_clips(rooms: Sequence[Path], scratch: Path) -> list[Clip]:
 
 
 def word_figures(chain: Chain, clips: Sequence[Clip], seed: int) -> dict[str, Any]:
-    """Error rates and real-time factors of both recognisers on the same files."""
+    """Error rates and how long it takes, ours and faster-whisper's on the same files."""
     whole = WholeFile("", seed=seed)
-    ours: list[Errors] = []
-    theirs: list[Errors] = []
-    ours_s = theirs_s = 0.0
+    ours, greedy, default = _Words(), _Words(), _Words()
     for clip in clips:
         heard = chain.file(clip.path)
-        text, seconds = whole.file(clip.path)
-        ours.append(word_errors(clip.text, heard.text))
-        theirs.append(word_errors(clip.text, text))
-        ours_s, theirs_s = ours_s + heard.wall_s, theirs_s + seconds
-        progress(
-            f"speech: {clip.path.stem}: {ours[-1].wrong} / {theirs[-1].wrong} errors of {ours[-1].said} words"
-        )
-    kinds = sorted({clip.kind for clip in clips})
-    played_s = sum(clip.duration_s for clip in clips)
+        ours.add(clip, heard.text, heard.took)
+        greedy.add(clip, *whole.file(clip.path))
+        wrong, theirs = ours.errors[-1], greedy.errors[-1]
+        progress(f"speech: {clip.path.stem}: {wrong.wrong} / {theirs.wrong} errors of {wrong.said} words")
+    # After all others, which draw from the same chance.
+    for clip in clips:
+        default.add(clip, *whole.file(clip.path, WholeFile.DEFAULT))
+    kinds = [clip.kind for clip in clips]
+    return {
+        "wer": ours.rates(kinds),
+        "wer_whole_file": greedy.rates(kinds),
+        "wer_whole_file_default": default.rates(kinds),
+        "wer_ratio": ratio_of_rates(ours.errors, greedy.errors, seed=seed).rounded(),
+        "wer_ratio_default": ratio_of_rates(ours.errors, default.errors, seed=seed).rounded(),
+        "files": len(clips),
+        "words": sum(e.said for e in ours.errors),
+        "real_time_factor": ours.wall(),
+        "real_time_factor_whole_file": greedy.wall(),
+        "real_time_factor_whole_file_default": default.wall(),
+        "processor_factor": ours.processor(),
+        "processor_factor_whole_file": greedy.processor(),
+        "processor_factor_whole_file_default": default.processor(),
+    }
 
-    def rates(errors: Sequence[Errors]) -> dict[str, Any]:
-        by_kind = {k: rate([e for e, c in zip(errors, clips, strict=True) if c.kind == k]) for k in kinds}
-        pooled = rate(errors)
+
+@dataclass(slots=True)
+class _Words:
+    """What one recogniser made of the files, and how long it took."""
+
+    errors: list[Errors] = field(default_factory=list)
+    took: Took = field(default_factory=lambda: Took(0.0, 0.0))
+    played_s: float = 0.0
+
+    def add(self, clip: Clip, text: str, took: Took) -> None:
+        self.errors.append(word_errors(clip.text, text))
+        self.took += took
+        self.played_s += clip.duration_s
+
+    def rates(self, kinds: Sequence[str]) -> dict[str, Any]:
+        """Error rates, pooled and of each kind of file."""
+        by_kind = {
+            kind: rate([e for e, k in zip(self.errors, kinds, strict=True) if k == kind])
+            for kind in sorted(set(kinds))
+        }
         return {
-            "pooled": None if pooled is None else round(pooled, 4),
-            "by_kind": {k: None if v is None else round(v, 4) for k, v in by_kind.items()},
+            "pooled": _rounded(rate(self.errors)),
+            "by_kind": {k: _rounded(v) for k, v in by_kind.items()},
         }
 
-    return {
-        "wer": rates(ours),
-        "wer_whole_file": rates(theirs),
-        "wer_ratio": ratio_of_rates(ours, theirs, seed=seed).rounded(),
-        "files": len(clips),
-        "words": sum(e.said for e in ours),
-        "real_time_factor": round(ours_s / played_s, 4),
-        "real_time_factor_whole_file": round(theirs_s / played_s, 4),
-    }
+    def wall(self) -> float:
+        return round(self.took.wall_s / self.played_s, 4)
+
+    def processor(self) -> float:
+        return round(self.took.processor_s / self.played_s, 4)
+
+
+def _rounded(share: float | None) -> float | None:
+    return None if share is None else round(share, 4)
 
 
 def noise_figures(chain: Chain, minutes: float, seed: int, scratch: Path) -> dict[str, Any]:

@@ -34,12 +34,34 @@ class HeardWord:
 
 @dataclass(frozen=True, slots=True)
 class Heard:
-    """What came out of the chain. `text` is in order of start; `wall_s` is how long it took."""
+    """What came out of the chain. `text` is in order of start."""
 
     text: str
     words: tuple[HeardWord, ...]
     notices: tuple[str, ...]
+    took: "Took"
+
+
+@dataclass(frozen=True, slots=True)
+class Took:
+    """How long something took, in seconds by the clock and of processor time in this process."""
+
     wall_s: float
+    processor_s: float
+
+    def __add__(self, other: "Took") -> "Took":
+        return Took(self.wall_s + other.wall_s, self.processor_s + other.processor_s)
+
+    @classmethod
+    def since(cls, begun: "Took") -> "Took":
+        """From `begun`, as `now` gave it."""
+        now = cls.now()
+        return cls(now.wall_s - begun.wall_s, now.processor_s - begun.processor_s)
+
+    @classmethod
+    def now(cls) -> "Took":
+        """Readings to count from."""
+        return cls(time.monotonic(), time.process_time())
 
 
 class Chain:
@@ -57,18 +79,17 @@ class Chain:
     def room(self, room: Room) -> Heard:
         """A room's sound: its pictures are left out, they would only cost time here."""
         sound = replace(room, streams=tuple(s for s in room.streams if s.modality is Modality.AUDIO))
-        begun = time.monotonic()
+        begun = Took.now()
         messages = perceive_room(sound, self._settings, self._workers, self._voice)
         lines = list(log_values(messages))
-        wall_s = time.monotonic() - begun
-        return _heard(lines, room.start_ns, wall_s)
+        return _heard(lines, room.start_ns, Took.since(begun))
 
     def close(self) -> None:
         """Stop the threads and child processes."""
         self._workers.close()
 
 
-def _heard(lines: Iterable[bytes], start_ns: int, wall_s: float) -> Heard:
+def _heard(lines: Iterable[bytes], start_ns: int, took: Took) -> Heard:
     standing: dict[str, UtteranceRecord] = {}
     notices: list[str] = []
     for line in lines:
@@ -89,15 +110,19 @@ def _heard(lines: Iterable[bytes], start_ns: int, wall_s: float) -> Heard:
         for record in said
         for w in record.words
     )
-    return Heard(" ".join(record.text for record in said), words, tuple(notices), wall_s)
+    return Heard(" ".join(record.text for record in said), words, tuple(notices), took)
 
 
 class WholeFile:
     """faster-whisper with the same weights and as many threads, fed with a whole file at once."""
 
-    OPTIONS: Final[dict[str, Any]] = {"language": "en", "beam_size": 1}
-    """Greedy search, as ours; everything else as faster-whisper has it: 30 s windows, text of earlier windows as
-    prompt, no voice activity filter, and retries by sampling at rising temperatures where a window looks wrong."""
+    OPTIONS: Final[dict[str, Any]] = {"language": "en"}
+    """All else as faster-whisper has it: 30 s windows, text of earlier windows as prompt, no voice activity filter, and
+    retries by sampling at rising temperatures where a window looks wrong."""
+
+    GREEDY: Final = 1
+    DEFAULT: Final = 5
+    """The library's own number of beams."""
 
     def __init__(self, model: str, *, threads: int = 2, seed: int = 0) -> None:
         import ctranslate2
@@ -112,9 +137,9 @@ class WholeFile:
             local_files_only=True,
         )
 
-    def file(self, path: Path) -> tuple[str, float]:
-        """Text of a file, and how many seconds it took, reading the file included."""
-        begun = time.monotonic()
-        segments, _ = self._model.transcribe(str(path), **self.OPTIONS)
+    def file(self, path: Path, beam_size: int = GREEDY) -> tuple[str, Took]:
+        """Text of a file, and how long it took, reading the file included."""
+        begun = Took.now()
+        segments, _ = self._model.transcribe(str(path), beam_size=beam_size, **self.OPTIONS)
         text = " ".join(segment.text.strip() for segment in segments)
-        return text, time.monotonic() - begun
+        return text, Took.since(begun)
