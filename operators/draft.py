@@ -103,6 +103,8 @@ class MeetingDrafts:
     notices: tuple[str, ...] = ()
     ended: bool = False
     changed: set[str] = field(default_factory=set)
+    made: tuple[State, tuple[DraftItem, ...]] | None = None
+    """What was last read ahead, and its items: most settled drafts find what the provisional one before them found."""
 
     def feed(self, change: Aligned) -> list[Drafted]:
         """The minutes as they would be after this change."""
@@ -211,7 +213,9 @@ class MeetingDrafts:
             self.ahead = state
         if self.ahead.context != setting.context:
             self.ahead = self.engine.with_context(self.ahead, setting.context)
-        items = self.engine.items(self.ahead)
+        if self.made is None or self.made[0] is not self.ahead:
+            self.made = self.ahead, self.engine.items(self.ahead)
+        items = self.made[1]
         newest = max((s.end_ns for s in self.tail.values()), default=setting.start_ns)
         until = max([newest, *(s.end_ns for s in self._named(items).values())])
         told = self._summary(self.ahead, setting, items, until) if stage == "settled" else ()
