@@ -15,6 +15,7 @@ import gc
 import hashlib
 import itertools
 import json
+import multiprocessing
 import os
 import random
 import statistics
@@ -22,6 +23,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -163,9 +165,20 @@ def memory(scripts: Sequence[Path], configurations: Sequence[tuple[int, int, int
     return out
 
 
-def unlike(model: MinutesModel, lines: Sequence[tuple[str, str]], seed: int) -> dict[str, int]:
+def unlike_in_parts(scripts: Sequence[Path], count: int, jobs: int, seed: int) -> dict[str, int]:
+    """`unlike` of so many utterances, shared among processes with twelve meetings each."""
+    lines = lines_of(scripts, count, seed)
+    parts = [lines[count * part // jobs : count * (part + 1) // jobs] for part in range(jobs)]
+    if jobs == 1:
+        return unlike(lines, seed)
+    with ProcessPoolExecutor(jobs, mp_context=multiprocessing.get_context("spawn")) as pool:
+        found = list(pool.map(unlike, parts, range(seed, seed + jobs)))
+    return {name: sum(one[name] for one in found) for name in found[0]}
+
+
+def unlike(lines: Sequence[tuple[str, str]], seed: int) -> dict[str, int]:
     """How many utterances have other scores, in any bit, when meetings come mixed in random order than one by one."""
-    draw = random.Random(seed)
+    model, draw = MinutesModel(CUES), random.Random(seed)
     figures = [tuple(draw.choice((0.0, 0.3, 1.0)) for _ in model.layout.cues) for _ in range(_FIGURES)]
 
     def scores(order: Sequence[int]) -> list[bytes]:
@@ -276,6 +289,8 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument(
         "--mixed", type=int, default=120, help="utterances whose scores are compared in random order"
     )
+    parser.add_argument("--jobs", type=int, default=1, help="processes that compare them")
+    parser.add_argument("--only-mixed", action="store_true", help="compare scores, measure nothing else")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--child", help=argparse.SUPPRESS)
     parser.add_argument("--half", type=int, help=argparse.SUPPRESS)
@@ -284,6 +299,10 @@ def main(arguments: list[str] | None = None) -> int:
         return _child(given.scripts, given.child, given.seed)
     if given.half:
         return _half(given.scripts, given.half, given.seed)
+    if given.only_mixed:
+        mixed = unlike_in_parts(given.scripts, given.mixed, given.jobs, given.seed)
+        print_report("model", given.seed, {"model": MinutesModel(CUES).name, "mixed": mixed})
+        return 0
     settings = SessionSettings()
     try:
         scorer, appraisal = load_model(Settings(model="released"), settings)
@@ -304,7 +323,8 @@ def main(arguments: list[str] | None = None) -> int:
         mine = lines[part * given.utterances : (part + 1) * given.utterances]
         told[f"meetings_{meetings}"] = speeds(engine, mine, meetings)
         progress(f"{meetings} meetings: {json.dumps(told[f'meetings_{meetings}'])}")
-    told["mixed"] = unlike(model, lines_of(given.scripts, given.mixed, given.seed), given.seed)
+    told["mixed"] = unlike_in_parts(given.scripts, given.mixed, given.jobs, given.seed)
+    progress(f"mixed: {json.dumps(told['mixed'])}")
     count = _FLOOD_LINES * given.utterances
     told["flood"] = {
         f"{times}_times": ranks(flooded(engine, mine[part * count :], times, given.seed))
