@@ -27,7 +27,7 @@ TODAY = re.compile(
     r"|when (we've eaten|we're out of here)|before (i|we) go home)\b"
 )
 
-TIME_OF_DAY = re.compile(r"\b(o'clock|five-fifteen|by six)\b")
+TIME_OF_DAY = re.compile(r"\b(o'clock|five-fifteen|by six|before seven|after nine|at (four|eleven))\b")
 
 each_meeting = pytest.mark.parametrize("meeting", MEETINGS, ids=lambda m: m.meeting)
 
@@ -91,7 +91,7 @@ def due_as_said(text: str, date: dt.date) -> dt.date | None:
 @each_meeting
 def test_a_meeting_is_as_long_as_a_meeting_and_its_times_are_possible(meeting: EverydayMeeting) -> None:
     assert (FOLDER / f"{meeting.meeting}.json").exists()
-    assert 50 <= len(meeting.utterances) <= 105
+    assert (30 if meeting.style in ("long-turns", "rambling") else 50) <= len(meeting.utterances) <= 105
     assert 2 <= len(meeting.attendees) <= 9
     assert meeting.style and meeting.split
     assert [u.id for u in meeting.utterances] == [f"u{n:03d}" for n in range(1, len(meeting.utterances) + 1)]
@@ -185,7 +185,7 @@ def test_truth_does_not_contradict_itself(meeting: EverydayMeeting) -> None:
         assert len(gone.evidence) >= (1 if meeting.style == "long-turns" else 2), "said and taken back"
     for trap in truth.traps:
         assert not set(trap.evidence) <= alive or len(trap.evidence) == 1, trap
-    assert len(truth.traps) >= 5
+    assert len(truth.traps) >= (4 if meeting.style == "long-turns" else 5)
 
 
 def test_a_third_is_kept_for_testing_in_every_style_and_kinds_are_many() -> None:
