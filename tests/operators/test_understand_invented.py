@@ -23,7 +23,7 @@ _NUMBERS = frozenset(
     """two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen eighteen
     nineteen twenty thirty forty fifty sixty seventy eighty ninety hundred thousand half dozen""".split()  # noqa: SIM905
 )
-_EVERY = {"rules": 2, "model": 5}
+_EVERY = {"rules": 3, "model": 8}
 """Every so manieth training meeting is read."""
 
 
