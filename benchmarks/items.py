@@ -15,7 +15,7 @@ import hashlib
 import pickle
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
@@ -79,6 +79,11 @@ class TableScorer:
         if self._change == "no pointers":
             return replace(said, joins=0.0, joins_to=(), owner=())
         return said
+
+    def slices(self, spoken: Spoken) -> Iterator[None]:
+        """See `Scorer`; nothing is left to do."""
+        del spoken
+        yield from ()
 
     def told(self, spoken: Spoken, cues: Figures) -> Told:
         """The utterance's id in the place of its speaker; nothing else is asked for."""

@@ -4,16 +4,15 @@ Utterances are invented or from ``--scripts``; each meeting is an engine state o
 turn with those of the others. ``window_ms`` is the time from an utterance to the items with it, at 1 and 12 meetings.
 Memory is measured in processes of their own. ``two_processes`` is what a machine with two cores gets through, half
 of 12 meetings in each process, as two workers of the minutes flow share them. ``flood``: twelve meetings, each with an
-utterance every four seconds, and the same where one of them has a hundred times as many. Arrivals are simulated, the processor
-time of each utterance is measured, and shards take turns as in the flow (`operators/broker/turns.py`); p99 is that of the other
-eleven. ``mixed``: utterances whose scores differ in any bit where meetings come mixed. Prints one JSON line.
+utterance every four seconds, and the same where one of them has a hundred times as many (`benchmarks/flooding.py`); from
+arrival to published items, of the other eleven. ``mixed``: utterances whose scores differ in any bit where meetings
+come mixed. Prints one JSON line.
 """
 
 import argparse
 import collections
 import gc
 import hashlib
-import itertools
 import json
 import multiprocessing
 import os
@@ -36,12 +35,12 @@ from models.minutes.appraisal import AppraisalUnusable
 from models.minutes.inputs import WINDOW, Context, Window
 from models.minutes.memory import memory_plan
 from models.minutes.session import MinutesModel, MinutesModelUnusable, SessionSettings
-from operators.broker.turns import Share, TurnSettings
 from operators.settings import Settings
 from operators.understand.cues import CUES
 from operators.understand.hybrid import HybridEngine
 from operators.understand.types import MeetingContext, Spoken
 
+from .flooding import flooded
 from .report import ROOT, print_report, progress
 from .resources import usage_of
 from .scripts import everyday_scripts, spoken_of
@@ -61,7 +60,6 @@ _FLOODED: Final = 12
 _FLOOD: Final = 100
 _FLOOD_LINES: Final = 3
 _FIGURES: Final = 97
-_EVERY_S: Final = 4.0
 
 
 def lines_of(folders: Sequence[Path], count: int, seed: int) -> list[tuple[str, str]]:
@@ -200,39 +198,6 @@ def unlike(lines: Sequence[tuple[str, str]], seed: int) -> dict[str, int]:
     return {"utterances": len(lines), "different": different}
 
 
-def flooded(engine: HybridEngine, lines: Sequence[tuple[str, str]], times: int, seed: int) -> list[float]:
-    """Milliseconds from arrival to items of all meetings but the first, which sends ``times`` as much as the others."""
-    draw = random.Random(seed)
-    queues: list[collections.deque[tuple[float, tuple[str, str]]]] = []
-    number = iter(range(10**9))
-    span_s = _EVERY_S * len(lines) / (_FLOODED - 1 + _FLOOD)
-    for meeting in range(_FLOODED):
-        each_s = _EVERY_S / (times if meeting == 0 else 1)
-        count = int(span_s / each_s)
-        at = sorted(draw.uniform(0.0, span_s) for _ in range(count))
-        queues.append(collections.deque((when, lines[next(number) % len(lines)]) for when in at))
-    running = Meetings(engine, _FLOODED, time.process_time)
-    shares = [Share(TurnSettings()) for _ in range(_FLOODED)]
-    handed, took_s, now = [0] * _FLOODED, 0.0, 0.0
-    waited: list[float] = []
-    while any(queues):
-        now = max(now, min(q[0][0] for q in queues if q))
-        sizes = [share.next(handed[m], took_s) for m, share in enumerate(shares)]
-        begun = now
-        handed = [
-            sum(when <= now for when, _ in itertools.islice(q, size))
-            for q, size in zip(queues, sizes, strict=True)
-        ]
-        for meeting, count in enumerate(handed):
-            for _ in range(count):
-                when, line = queues[meeting].popleft()
-                now += running.say(meeting, *line) / 1e3
-                if meeting:
-                    waited.append((now - when) * 1e3)
-        took_s = now - begun
-    return waited
-
-
 def side_by_side(scripts: Sequence[Path], utterances: int, seed: int) -> dict[str, Any]:
     """Utterances a second of two processes at once, each with half of twelve meetings."""
     command = [sys.executable, "-m", "benchmarks.model", "--scripts", *map(str, scripts)]
@@ -327,7 +292,7 @@ def main(arguments: list[str] | None = None) -> int:
     progress(f"mixed: {json.dumps(told['mixed'])}")
     count = _FLOOD_LINES * given.utterances
     told["flood"] = {
-        f"{times}_times": ranks(flooded(engine, mine[part * count :], times, given.seed))
+        f"{times}_times": ranks(flooded(engine, mine[part * count :][:count], times, _FLOOD, given.seed))
         for mine in [lines_of(given.scripts, 2 * count, given.seed + 1)]
         for part, times in enumerate((1, _FLOOD))
     }

@@ -61,12 +61,14 @@ class Played:
     duration_s: float
 
 
-def invented_talk(seed: int, utterances: int, *, gap_s: float = 0.4) -> list[TrueUtterance]:
-    """A meeting made up from sentence patterns: mostly chatter, some decisions, actions and questions."""
+def invented_talk(
+    seed: int, utterances: int, *, gap_s: float = 0.4, items: float = _ITEM_SHARE
+) -> list[TrueUtterance]:
+    """A meeting made up from sentence patterns: mostly chatter, a share of decisions, actions and questions."""
     chance = random.Random(seed)
     said, now_s, speaker = [], 1.0, ATTENDEES[0]
     for number in range(utterances):
-        pattern = chance.choice(_ITEMS if chance.random() < _ITEM_SHARE else _TALK)
+        pattern = chance.choice(_ITEMS if chance.random() < items else _TALK)
         words = {name: chance.choice(choice) for name, choice in _WORDS.items()}
         # Numbers make nearly every sentence one of its own: people do not repeat themselves word for word.
         words["thing"] += f" of {chance.choice(_PLACES)} {chance.randrange(1, 2_000)}"

@@ -86,10 +86,17 @@ class Sender:
 
     def send(self, lines: Iterable[Line], per_s: float | None = None) -> float:
         """Send all, at an even pace where one is given; the most that a line was late, in ms."""
+        return self.send_at((0.0 if per_s is None else n / per_s, line) for n, line in enumerate(lines))
+
+    def send_at(self, plan: Iterable[tuple[float, Line]]) -> float:
+        """Send each line so many seconds after the start, the first at once; the most that one was late, in ms.
+
+        Lines for second 0 go as fast as they can and count as never late.
+        """
         begun, late_s = time.monotonic(), 0.0
-        for number, line in enumerate(lines):
-            if per_s is not None:
-                wait_s = begun + number / per_s - time.monotonic()
+        for due_s, line in plan:
+            if due_s > 0:
+                wait_s = begun + due_s - time.monotonic()
                 if wait_s > 0:
                     time.sleep(wait_s)
                 late_s = max(late_s, -wait_s)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
+from heapq import heapify, heappop, heapreplace
 from math import log
 
 from operators.language.dates import DuePhrase
@@ -297,12 +298,19 @@ def _most_telling(said: Sequence[Telling], out: Sequence[SummarySentence], most:
             count[stem_] = count.get(stem_, 0) + 1
     value = {t.index: t.weight * _common(t.stems, count) * _plainness(t.text) for t in left}
     chosen: list[Telling] = []
-    while left and len(chosen) < most:
-        best = max(
-            left, key=lambda t: (value[t.index] * (1 + len(t.stems - covered) / len(t.stems)), -t.index)
-        )
-        left.remove(best)
-        if len(best.stems - covered) >= 2:
+    # What an utterance is worth only falls as more is told: most are looked at once, not once a sentence.
+    waiting = [(-2.0 * value[t.index], t.index, place) for place, t in enumerate(left)]
+    heapify(waiting)
+    while waiting and len(chosen) < most:
+        known, index, place = waiting[0]
+        best = left[place]
+        fresh = len(best.stems - covered)
+        worth = -value[index] * (1 + fresh / len(best.stems))
+        if worth != known:
+            heapreplace(waiting, (worth, index, place))
+            continue
+        heappop(waiting)
+        if fresh >= 2:
             chosen.append(best)
             covered |= best.stems
     return tuple(chosen)
@@ -325,6 +333,7 @@ _WRITTEN = words_in("the a of to and in for on with be is will that which as by 
 _CHATTED = words_in("i you um uh yeah okay mm hmm i'm we're you're don't know like just well so my me")
 
 
+@lru_cache(maxsize=8192)
 def _plainness(text: str) -> float:
     """How much of what readers of a summary expect: whole phrases, little of what only talk has."""
     words = re.findall(r"[\w']+", text.lower())

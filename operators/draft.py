@@ -6,7 +6,7 @@ the order in which it was heard, so that provisional minutes are there at once.
 
 import pickle
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 from typing import Final
@@ -32,6 +32,7 @@ from operators.broker.sink import Outgoing
 from operators.compose import summary
 from operators.language.foreign import in_english
 from operators.language.text import STOP
+from operators.pace import Pace, Paced
 from operators.shard import by_shard
 from operators.speech.foreign import NOT_ENGLISH
 from operators.store import StepStore, Stores
@@ -103,11 +104,57 @@ class MeetingDrafts:
     notices: tuple[str, ...] = ()
     ended: bool = False
     changed: set[str] = field(default_factory=set)
+    stepped: dict[tuple[int, int], tuple[State, Spoken, State]] = field(default_factory=dict)
+    """States that were worked out beforehand, by the identities of what they were made of."""
     made: tuple[State, tuple[DraftItem, ...]] | None = None
     """What was last read ahead, and its items: most settled drafts find what the provisional one before them found."""
 
     def feed(self, change: Aligned) -> list[Drafted]:
         """The minutes as they would be after this change."""
+        try:
+            return self._fed(change)
+        finally:
+            self.stepped.clear()
+
+    def slices(self, change: Aligned) -> Iterator[None]:
+        """Work out beforehand, bit by bit, what ``feed`` will need for this change; no result depends on it."""
+        state, said = self._coming(change)
+        for spoken in said:
+            yield from self.engine.slices(spoken)
+            if state is not None:
+                after = self._step(state, spoken)
+                self.stepped[id(state), id(spoken)] = state, spoken, after
+                state = after
+                yield
+
+    def _coming(self, change: Aligned) -> tuple[State | None, Sequence[Spoken]]:
+        """What a change will have read, and from which state on, where that is there already."""
+        match change:
+            case Heard(spoken=spoken):
+                known = self.tail.get(spoken.id)
+                if known is not None and (known.text, known.speaker) == (spoken.text, spoken.speaker):
+                    return None, ()
+                if known is None and self.ahead is not None:
+                    return self.ahead, (spoken,)
+                return self._base_under(change.setting), tuple((self.tail | {spoken.id: spoken}).values())
+            case Settled(anew=False, spoken=said):
+                return self._base_under(change.setting), said
+            case Ended(spoken=said):
+                fits = not self.mixed and len(said) >= len(self.settled)
+                return (self._base_under(change.setting), said[len(self.settled) :]) if fits else (None, said)
+        return None, ()
+
+    def _base_under(self, setting: Setting) -> State | None:
+        return self.base if self.base is not None and self.base.context == setting.context else None
+
+    def _step(self, state: State, spoken: Spoken) -> State:
+        """The state with an utterance more, from memory where it was worked out beforehand."""
+        known = self.stepped.get((id(state), id(spoken)))
+        if known is not None and known[0] is state and known[1] is spoken:
+            return known[2]
+        return self.engine.step(state, spoken)
+
+    def _fed(self, change: Aligned) -> list[Drafted]:
         match change:
             case Heard():
                 return self._heard(change)
@@ -153,7 +200,7 @@ class MeetingDrafts:
         if known is not None or self.ahead is None:
             self.ahead = None
         else:
-            self.ahead = self.engine.step(self.ahead, spoken)
+            self.ahead = self._step(self.ahead, spoken)
         return [self._draft("provisional", heard.setting)]
 
     def _settled(self, settled: Settled) -> Draft:
@@ -170,7 +217,7 @@ class MeetingDrafts:
             before = self.tail.pop(spoken.id, None)
             same = before is not None and (before.text, before.senses) == (spoken.text, spoken.senses)
             in_order = in_order and same
-            base = self.engine.step(base, spoken)
+            base = self._step(base, spoken)
         self.base = base
         self.settled += [spoken.id for spoken in settled.spoken]
         if not in_order:
@@ -188,7 +235,7 @@ class MeetingDrafts:
         else:
             state, known = self.engine.start(ended.setting.context), 0
         for spoken in ended.spoken[known:]:
-            state = self.engine.step(state, spoken)
+            state = self._step(state, spoken)
         state = self.engine.finish(state)
         for spoken in ended.spoken:
             self._remember(spoken)
@@ -209,7 +256,7 @@ class MeetingDrafts:
         if self.ahead is None:
             state = self._base(setting)
             for spoken in self.tail.values():
-                state = self.engine.step(state, spoken)
+                state = self._step(state, spoken)
             self.ahead = state
         if self.ahead.context != setting.context:
             self.ahead = self.engine.with_context(self.ahead, setting.context)
@@ -217,11 +264,12 @@ class MeetingDrafts:
             self.made = self.ahead, self.engine.items(self.ahead)
         items = self.made[1]
         newest = max((s.end_ns for s in self.tail.values()), default=setting.start_ns)
-        until = max([newest, *(s.end_ns for s in self._named(items).values())])
+        named = self._named(items)
+        until = max([newest, *(s.end_ns for s in named.values())])
         told = self._summary(self.ahead, setting, items, until) if stage == "settled" else ()
         return Draft(
             meeting_id=self.meeting_id, stage=stage, context=setting.context, until_ns=until, items=items,
-            utterances=self._named(items, told), summary=told,
+            utterances=self._named(items, told) if told else named, summary=told,
             gaps=self.gaps, notices=self.notices, speakers=tuple(self.speakers), zero_ns=setting.start_ns,
             start_ns=_dated(setting.start_ns), duration_ns=max(0, until - setting.start_ns),
             tai_utc_offset_s=setting.tai_utc_offset_s, origin=self.engine.origin, rules=setting.rules,
@@ -347,6 +395,19 @@ class Drafting:
     def next_timer_s(self) -> float | None:
         return None
 
+    def meeting_of(self, value: Aligned | Outgoing) -> str | None:
+        """See `operators.pace.Sliced`."""
+        return None if isinstance(value, Outgoing) else value.meeting_id
+
+    def words_in(self, value: Aligned | Outgoing) -> int:
+        """See `operators.pace.Sliced`."""
+        return len(value.spoken.text.split()) if isinstance(value, Heard) else 0
+
+    def slices(self, value: Aligned | Outgoing) -> Iterator[None]:
+        """See `operators.pace.Sliced`."""
+        if not isinstance(value, Outgoing) and (meeting := self._meetings.get(value.meeting_id)) is not None:
+            yield from meeting.slices(value)
+
     def on_batch(self, values: Sequence[Aligned | Outgoing]) -> list[Drafted]:
         out: list[Drafted] = []
         for change in values:
@@ -369,4 +430,5 @@ def understand(
     up: KeyedStream[tuple[int, Aligned | Outgoing]], stores: Stores, engine: RuleEngine
 ) -> KeyedStream[tuple[int, Drafted]]:
     """Find decisions, actions and questions, and compose what the minutes would say."""
-    return by_shard("understand", up, stores, lambda _: Drafting(engine))
+    pace = Pace()
+    return by_shard("understand", up, stores, lambda _: Paced(Drafting(engine), pace))

@@ -2,14 +2,14 @@
 
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, overload
 
 import numpy as np
 
-from models.minutes.encoder import TOKENIZER, Encoder, EncoderUnusable, Vectors
+from models.minutes.encoder import TOKENIZER, Encoder, EncoderUnusable, Vectors, pieces_of
 from models.minutes.inputs import Layout, Told, Window, feeds
 from models.minutes.scores import (
     HEADS,
@@ -92,6 +92,12 @@ class MinutesModel:
     def vectors(self, text: str) -> Vectors:
         """Vectors of an utterance's pieces; bounded, however long it is."""
         return self._encoder.encode(text)
+
+    def read_pieces(self, text: str) -> Iterator[None]:
+        """Find the vectors of an utterance's pieces one by one; they are kept for when they are asked for."""
+        for piece in pieces_of(text):
+            self._encoder.piece(piece)
+            yield
 
     def told(self, speaker: str, text: str, cues: tuple[float, ...]) -> Told:
         """What the graph reads of an utterance; bounded, however long it is."""

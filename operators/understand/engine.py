@@ -7,6 +7,7 @@ Provisional minutes fold in order of arrival, settled and final ones over the ut
 from __future__ import annotations
 
 import datetime as dt
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import ClassVar
@@ -94,6 +95,11 @@ class RuleEngine:
     def step(self, state: State, spoken: Spoken) -> State:
         """Read one more utterance. Cost does not grow with the length of the meeting."""
         return self.read(state, spoken)[0]
+
+    def slices(self, spoken: Spoken) -> Iterator[None]:
+        """Do beforehand, bit by bit, what ``step`` will need whatever the state is; changes nothing."""
+        del spoken
+        yield from ()
 
     def read(self, state: State, spoken: Spoken) -> tuple[State, Reading]:
         """As ``step``, and what this utterance brought about."""

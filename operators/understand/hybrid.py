@@ -7,7 +7,7 @@ that an item changes at most at these places. Text, owners and dates come from t
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import ClassVar, Final
 
@@ -24,7 +24,7 @@ from operators.understand.density import PLAINLY, SPARSE, sparse
 from operators.understand.engine import RuleEngine
 from operators.understand.follow import FIRMLY_AGREED
 from operators.understand.hear import Heard
-from operators.understand.lately import NOT_WEIGHED, Lately, Weighed, is_candidate
+from operators.understand.lately import Lately, Weighed, is_candidate
 from operators.understand.merge import PUT_ASIDE, restate
 from operators.understand.scorer import Scorer, heard_by, judged
 from operators.understand.senses import sure_by_senses
@@ -96,6 +96,11 @@ class HybridEngine(RuleEngine):
     """What was found of drafts lately. Changes no result."""
 
     origin: ClassVar[Origin] = "model"
+
+    def slices(self, spoken: Spoken) -> Iterator[None]:
+        """See `RuleEngine.slices`."""
+        if self.scorer is not None:
+            yield from self.scorer.slices(spoken)
 
     def read(self, state: State, spoken: Spoken) -> tuple[State, Reading]:
         """As the rules read it, and then the model."""
@@ -248,27 +253,30 @@ class HybridEngine(RuleEngine):
             known = weighed(draft)
             if not known.candidate:
                 continue
-            if state.finished or known.thin != thin:
-                self._weigh(known, state, thin)
-            if known.sure >= least[draft.family]:
-                sure[draft.id] = known.sure
+            how_sure = None if state.finished else known.sure.get(thin)
+            if how_sure is None:
+                how_sure = self._weigh(known, state, thin)
+            if how_sure >= least[draft.family]:
+                sure[draft.id] = how_sure
                 likely.append(known)
-        made = [(known.draft, self._made_item(known, state, thin)) for known in likely]
+        made = [(known.draft, self._made_item(known, state, thin, sure[known.draft.id])) for known in likely]
         return tuple([item for _, item in apart(made, sure)])
 
-    def _weigh(self, known: Weighed, state: State, thin: float) -> None:
+    def _weigh(self, known: Weighed, state: State, thin: float) -> float:
         """How sure a draft is as the meeting stands; while a meeting lasts only the draft itself and ``thin`` count."""
         assert self.appraisal is not None
         draft = known.draft
         if known.own is None:
             known.own = own_figures(draft)
         judgement = self.appraisal.families[draft.family]
-        known.sure = self.sure(judgement.probability(figures_of(draft, state, thin, known.own)), draft)
-        known.thin = NOT_WEIGHED if state.finished else thin
+        sure = self.sure(judgement.probability(figures_of(draft, state, thin, known.own)), draft)
+        if not state.finished:
+            known.sure[thin] = sure
+        return sure
 
-    def _made_item(self, known: Weighed, state: State, thin: float) -> DraftItem:
+    def _made_item(self, known: Weighed, state: State, thin: float, sure: float) -> DraftItem:
         """The item of a draft with its confidence: the same object as long as nothing of it changes."""
-        base, confidence = self._known_item(known.draft, state), _told(known.sure)
+        base, confidence = self._known_item(known.draft, state), _told(sure)
         gathers = thin >= SPARSE and known.draft.by_model
         made = known.made
         if made is None or made[0] is not base or made[1] != confidence or made[2] is not gathers:

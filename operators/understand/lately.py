@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final, Generic, TypeVar
 
 from operators.understand.birth import JOKED, TAKEN_BACK
 from operators.understand.state import Draft
 from operators.understand.types import DraftItem
 
-NOT_WEIGHED: Final = -1.0
-"""Instead of how sparse talk was when a draft was weighed."""
 _KEPT: Final = 4096
 _TAKING_BACK: Final = 0.4
 """Probability of taking something back from which an utterance makes no item itself."""
@@ -24,15 +22,14 @@ class Weighed:
 
     Attributes:
         own: figures that depend on the draft alone; None until they are needed.
-        thin: how sparse the talk was when ``sure`` was found.
+        sure: how sure it is in talk that is so sparse. Talk is, to a tenth; it may go back and forth between two.
         made: the item of the rules, its confidence, whether talk around it was gathered, and the item made of these.
     """
 
     draft: Draft
     candidate: bool
     own: tuple[float, ...] | None = None
-    thin: float = NOT_WEIGHED
-    sure: float = 0.0
+    sure: dict[float, float] = field(default_factory=dict)
     made: tuple[DraftItem, float, bool, DraftItem] | None = None
 
 

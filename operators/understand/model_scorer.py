@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from models.minutes.inputs import Told, Window
 from models.minutes.memory import ANSWERS_KEPT
@@ -25,6 +25,10 @@ class ModelScorer:
     def told(self, spoken: Spoken, cues: Figures) -> Told:
         """See `Scorer`."""
         return self._model.told(spoken.speaker or "", spoken.text[:MAX_CHARACTERS], cues)
+
+    def slices(self, spoken: Spoken) -> Iterator[None]:
+        """See `Scorer`."""
+        yield from self._model.read_pieces(spoken.text[:MAX_CHARACTERS])
 
     def scores(self, window: Window, digest: bytes) -> Sequence[UtteranceScores]:
         """See `Scorer`."""

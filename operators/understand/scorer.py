@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import struct
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Protocol
 
@@ -23,6 +23,9 @@ class Scorer(Protocol):
 
     def told(self, spoken: Spoken, cues: Figures) -> Told:
         """What the network reads of one utterance."""
+
+    def slices(self, spoken: Spoken) -> Iterator[None]:
+        """Do beforehand, bit by bit, what ``told`` will need; changes no answer."""
 
     def scores(self, window: Window, digest: bytes) -> Sequence[UtteranceScores]:
         """Scores of all utterances of a window, oldest first. Equal digests mean equal windows."""

@@ -1,6 +1,6 @@
 """The summary of a meeting that a model read along: who said what is worth telling, and only what is likely."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -26,6 +26,10 @@ class _Worth:
     """A model for which all is worth telling."""
 
     name = "worth"
+
+    def slices(self, spoken: Spoken) -> Iterator[None]:
+        del spoken
+        yield from ()
 
     def told(self, spoken: Spoken, cues: Figures) -> Told:
         return Told(spoken.text, 1, np.zeros((1, 768), np.float16), cues)

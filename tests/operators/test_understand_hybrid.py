@@ -1,7 +1,7 @@
 """Rules and a minutes model together: items that neither finds alone, and what changes them."""
 
 import pickle
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -37,6 +37,10 @@ class Says:
         self._at_once = at_once
         self._later = later if later is not None else at_once
         self.windows: list[tuple[str, ...]] = []
+
+    def slices(self, spoken: Spoken) -> Iterator[None]:
+        del spoken
+        yield from ()
 
     def told(self, spoken: Spoken, cues: Figures) -> Told:
         assert len(cues) > 40
