@@ -9,6 +9,7 @@ from __future__ import annotations
 import calendar
 import datetime as dt
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from operators.language.words import in_order
@@ -183,18 +184,40 @@ class DuePhrase:
         return self.prep in _DEADLINE
 
 
+_BARE = re.compile(
+    r"^(?:(?:so|and|but|then|no|yes|okay|oh|well|right|fine|good|sorry|actually|better|rather|say|make it|by|"
+    r"till|until) )*"
+    rf"(?P<when>(?!(?:first|second|third)\b){_ORD})"
+    r"(?=$| (?:then|it is|will do|would do|works|is|'s|fine|okay|good|at|latest|even|please|suits|not|if|"
+    r"instead|easily|@)\b(?: [\w'@-]+){0,4}$)"
+)
+"""A day of the month without its article, where it is all that is said (*Sixteenth?*, *Twenty-eighth will do*)."""
+
+
+def time_phrases(norm: str) -> Iterator[DuePhrase]:
+    """All time phrases of a clause, whatever is said of them, in order."""
+    if not _HINT.search(norm):
+        return
+    bare = _BARE.match(norm)
+    if bare is not None and not re.match(rf" (?:of )?{_MONTH}", norm[bare.end() :]):
+        words = norm[: bare.start("when")].split()
+        prep = words[-1] if words and words[-1] in _DEADLINE else None
+        yield DuePhrase(bare.start("when"), bare.end("when"), "ordinal", f"the {bare['when']}", prep)
+    for match in _FIND.finditer(norm):
+        kind = next(k for k in _FORMS if match.group(k))
+        yield DuePhrase(match.start(), match.end(), kind, match.group(), match.group("prep"))
+
+
 def due_phrases(norm: str) -> tuple[DuePhrase, ...]:
-    """Time phrases of a clause, in order, not overlapping."""
+    """Time phrases of a clause that may say when something is due, in order, not overlapping."""
     if not _HINT.search(norm):
         return ()
     found: list[DuePhrase] = []
-    for match in _FIND.finditer(norm):
-        kind = next(k for k in _FORMS if match.group(k))
-        if _not_a_due_date(
-            kind, match.group("prep"), match.group(), norm[: match.start()], norm[match.end() :]
-        ):
-            continue
-        found.append(DuePhrase(match.start(), match.end(), kind, match.group(), match.group("prep")))
+    for phrase in time_phrases(norm):
+        before, after = norm[: phrase.first], norm[phrase.last :]
+        bare = phrase.words == f"the {norm[phrase.first : phrase.last]}"
+        if bare or not _not_a_due_date(phrase.kind, phrase.prep, phrase.words, before, after):
+            found.append(phrase)
     for kind, form in (("vague", _FIND_NUMERIC), ("clock", _FIND_CLOCK)):
         for match in form.finditer(norm):
             if any(f.first < match.end() and match.start() < f.last for f in found):
@@ -207,7 +230,7 @@ def due_phrases(norm: str) -> tuple[DuePhrase, ...]:
 
 
 _HINT = re.compile(
-    r"day|night|tomorrow|week|month|morning|noon|evening|\bthe (?:twenty|thirty|\w+(?:th|st|nd|rd))\b|\b\d|"
+    r"day|night|tomorrow|week|month|morning|noon|evening|\b(?:twenty|thirty|\w+(?:th|st|nd|rd))\b|\b\d|"
     r"\bby\b|\bbefore\b|\bat\b|"
     r"until|till|after|soon as|straight|immediately|quarter|end of|next|fortnight|christmas|easter|time|"
     + "|".join(_MONTHS)
@@ -220,7 +243,8 @@ def _number(words: str) -> int:
     return {"a": 1, "an": 1, "a couple of": 2, "a few": 0}.get(words, _SMALL.get(words, 0))
 
 
-def _day_of_month(words: str) -> int | None:
+def day_of_month(words: str) -> int | None:
+    """The number of a day in a date in words, null where there is none."""
     match = re.search(_ORD, words)
     if match:
         text = match.group()
@@ -234,7 +258,7 @@ _JUST_OVER_DAYS = 60
 
 
 def _calendar_date(words: str, today: dt.date) -> dt.date | None:
-    day = _day_of_month(words)
+    day = day_of_month(words)
     month = next((i for m, i in _MONTHS.items() if re.search(rf"\b{m}\b", words)), None)
     if day is None:
         return None

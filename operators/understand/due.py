@@ -48,11 +48,11 @@ def said_due(heard: Heard, place: int, last: bool = False) -> Due | None:
         at, phrase = place, (dated or own)[-1]
     clause = heard.clauses[at].clause
     tokens = clause.between(phrase.first, phrase.last)
-    words = _as_said(heard.spoken.text, tokens) if tokens else phrase.words
+    words = spoken_words(heard.spoken.text, tokens) if tokens else phrase.words
     return _with_day_beside(heard, at, Due(phrase, words, heard.spoken.id))
 
 
-def _as_said(text: str, tokens: Sequence[Token]) -> str:
+def spoken_words(text: str, tokens: Sequence[Token]) -> str:
     """A phrase as it stands in the text; of one with a slip in it (*by Friday, sorry, Thursday*) what follows that."""
     first = 0
     for place in range(1, len(tokens)):

@@ -17,16 +17,17 @@ from operators.language.dates import resolve
 from operators.language.people import Person, Roster, person_of, roster_of
 from operators.language.rules import Rule, rules_of
 from operators.language.text import STOP, stems
-from operators.understand.birth import LEANS, SAYS_LITTLE, births
+from operators.understand.birth import LEANS, PLAIN_WORK, SAYS_LITTLE, births
 from operators.understand.cues import Reading
 from operators.understand.density import SPARSE, sparse
 from operators.understand.follow import follow
 from operators.understand.hear import Heard, hear
 from operators.understand.lately import Generations
-from operators.understand.merge import correct, go_on, renumber, restate, supersede
+from operators.understand.merge import go_on, renumber, restate, supersede
+from operators.understand.redate import correct
 from operators.understand.senses import sense
 from operators.understand.state import LEANT, MATTER, TOLD_BLOCK, Claim, Draft, Due, Piece, State, Telling
-from operators.understand.takeover import take_over
+from operators.understand.takeover import declined, questioned, take_over, volunteer
 from operators.understand.types import (
     Attendee,
     DraftItem,
@@ -146,10 +147,14 @@ class RuleEngine:
         change = [d.support - support[d.id] for d in live if d.id in support]
         born = births(heard, state)
         restated = False
-        over = not accepted and take_over(heard, live, state)
+        if not accepted:
+            declined(heard, live, state)
+        over = not accepted and (volunteer(heard, live, state) or take_over(heard, live, state))
+        if not over:
+            questioned(heard, live, state)
         for fresh in born:
             if fresh.family == "action":
-                if over and SAYS_LITTLE in fresh.reasons:
+                if over and (SAYS_LITTLE in fresh.reasons or _goes_with(fresh)):
                     continue
                 if accepted and fresh.claim.kind == "self":
                     continue
@@ -163,7 +168,7 @@ class RuleEngine:
                 live.append(fresh)
             else:
                 restated = True
-        if not over and len(heard.clauses) > 1:
+        if not over and len(heard.clauses) > 1 and not volunteer(heard, live, state):
             take_over(heard, live, state)
         sense(heard, live, state)
         reading = Reading(
@@ -327,6 +332,16 @@ def _worth_telling(block: tuple[Telling, ...], context: MeetingContext) -> tuple
         about = [t for t in ranked if words and len(words & t.stems) * 2 >= len(words)]
         kept.update(sorted(about, key=lambda t: -len(words & t.stems))[:2])
     return tuple(sorted(kept, key=lambda t: t.index))
+
+
+def _goes_with(fresh: Draft) -> bool:
+    """Whether a promise only says once more what its speaker just took over (*Give it to me, I'll do the neighbours*)."""
+    return (
+        fresh.claim.kind == "self"
+        and fresh.due is None
+        and PLAIN_WORK not in fresh.reasons
+        and fresh.support < 0.6
+    )
 
 
 def _hands_out(draft: Draft) -> bool:

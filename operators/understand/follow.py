@@ -5,12 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from operators.language.days import named_days
 from operators.language.text import stems
 from operators.language.words import words_in
 from operators.understand.birth import SAYS_LITTLE, leads, settled
 from operators.understand.due import said_due
 from operators.understand.hear import Heard, HeardClause
-from operators.understand.merge import TIME_STEMS, own_task
+from operators.understand.merge import LIGHT, TIME_STEMS, own_task
 from operators.understand.state import Claim, Draft, State, later_due, piece
 
 REPLY_REACH = 3
@@ -356,8 +357,6 @@ _PLAIN = frozenset(
     )
 )
 _NEW_MATTER = frozenset(("commit", "promise", "decide", "assign"))
-_LIGHT = stems("come get give go look make pay put run set take want")
-"""Verbs that are in too many tasks to say alone which one is meant."""
 ANYONE_REACH = 4
 """Turns after which a bare *scratch that* by somebody else no longer means an item."""
 
@@ -372,6 +371,9 @@ def _take_back(heard: Heard, drafts: list[Draft], state: State, look_back: int) 
     moved = any(h.rule.name == "make_it_another_day" for c in heard.clauses for h in c.hits)
     if names == {"away_that_day"} and (moved or not _NEW_MATTER.isdisjoint(heard.signals())):
         return False
+    supposed = state.recent and any("hypothetical" in c.signals for c in state.recent[-1].clauses)
+    if supposed and names <= {"let_us_not"} and state.recent[-1].spoken.speaker != heard.spoken.speaker:
+        return False  # *If we had a horse ...* *Let's not.*
     just_done = any(d.withdrawn and heard.index - d.last_index <= 2 for d in drafts)
     best = _best_taken_back(heard, drafts, names, said, look_back, just_done)
     if best is None and names & _OFF_THE_LIST:
@@ -435,10 +437,14 @@ def _taken_back_value(
         return None
     if names <= _ABOUT_DECISIONS and draft.family != "decision":
         return None
+    if names <= _AWAY_THEN and draft.family == "action" and _other_day(heard):
+        return None  # *So not Friday, I'm away all day. Saturday.*
+    if names <= {"then_no_x"} and draft.family == "action" and _only_a_day(heard):
+        return None  # *So not Friday* is said of the date
     age = heard.index - draft.last_index
     timed = stems(draft.due.phrase.words) if draft.due else frozenset()
     common = len((draft.stems | timed) & said)
-    if names <= {"the_x_is_out"} and not ((draft.stems | timed) & said) - _LIGHT:
+    if names <= {"the_x_is_out"} and not ((draft.stems | timed) & said) - LIGHT:
         return None
     told = any(name in draft.claim.people for name in heard.called)
     mine = draft.speaker == heard.spoken.speaker or told or (own and _owns(heard, draft))
@@ -453,9 +459,50 @@ def _taken_back_value(
     if common == 0 and just_done and (not mine or names == {"changed_my_mind"}):
         return None  # *never mind* to somebody who has just taken something back
     # Who scratches something by its name may mean what was said long ago.
-    named = ((draft.stems | timed) & said) - _LIGHT and not names.isdisjoint(_PLAIN)
+    plainly = ((draft.stems | timed) & said) - LIGHT and not names.isdisjoint(_PLAIN)
+    plainly = plainly or (not names.isdisjoint(_NAMES_ITS_THING) and _named_by(heard, draft.stems, timed))
+    named = plainly or (own and mine and (draft.stems & said) - LIGHT - TIME_STEMS)
     long_ago = min(age * 0.06, 0.5) if named else age * 0.06
     return common + (0.8 if mine else 0.0) + min(draft.support, 1.0) * 0.5 - long_ago
+
+
+_AWAY_THEN = frozenset(("away_that_day", "then_no_x", "i_will_not_after_all"))
+
+
+def _other_day(heard: Heard) -> bool:
+    """Whether a day is put in the place of another."""
+    days = [d for c in heard.clauses for d in named_days(c.clause.norm, c.clause.question_mark)]
+    return any(d.dropped for d in days) and any(not d.dropped for d in days)
+
+
+def _only_a_day(heard: Heard) -> bool:
+    """Whether what is said not to be is a day and nothing else."""
+    for clause in heard.clauses:
+        for hit in clause.hits:
+            if hit.rule.name == "then_no_x" and hit.task is not None:
+                thing = stems(clause.clause.norm[hit.task[0] : hit.task[1]])
+                return thing <= TIME_STEMS and " not " in f" {clause.clause.norm[: hit.task[0]]}"
+    return False
+
+
+def _named_by(heard: Heard, known: frozenset[str], timed: frozenset[str]) -> bool:
+    """Whether the very thing that is said to be off is what an item is about."""
+    for clause in heard.clauses:
+        for hit in clause.hits:
+            if hit.rule.name not in _NAMES_ITS_THING:
+                continue
+            first, last = hit.task or (hit.first, hit.last)
+            thing = stems(_REASON.split(clause.clause.norm[first:last])[0]) - LIGHT - _OFF_WORDS
+            mine = known | timed if thing <= TIME_STEMS else known
+            if thing and len(thing & mine) * 2 > len(thing):
+                return True
+    return False
+
+
+_REASON = re.compile(r" (?:because|since|it|that|this|i|we|they|he|she|there|and|but|then)\b")
+_OFF_WORDS = stems(
+    "dead off scrap scratch scrapped forget cancel cancelled drop dropped cross shelved called call"
+)
 
 
 def _owns(heard: Heard, draft: Draft) -> bool:

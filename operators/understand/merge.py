@@ -15,7 +15,6 @@ from operators.understand.hear import Heard, HeardClause
 from operators.understand.state import Draft, State, later_due, piece
 
 PUT_ASIDE = "put aside"
-DATE_CHANGED = "date changed"
 
 
 def restate(heard: Heard, fresh: Draft, drafts: list[Draft]) -> bool:
@@ -77,7 +76,7 @@ def _own_work(heard: Heard, draft: Draft, fresh: Draft) -> bool:
 
     *I'll send the report.* *I'll check it.* are two tasks; *I'll do it* takes the task over.
     """
-    own = (fresh.stems & _said(heard)) - TIME_STEMS
+    own = (fresh.stems & said_in(heard)) - TIME_STEMS
     return SAYS_LITTLE in fresh.reasons and bool(own) and not own & draft.stems
 
 
@@ -165,6 +164,8 @@ def _same_owner(draft: Draft, fresh: Draft) -> bool:
     return bool(left & right) or (draft.claim.said != "" and draft.claim.said == fresh.claim.said)
 
 
+LIGHT = stems("come get give go look make pay put run set take want")
+"""Verbs that are in too many tasks to say alone which one is meant."""
 _VERBS = stems(" ".join(re.findall(r"(?<=[(|])[a-z]+(?=[|)])", piece_named("TASK_VERB"))))
 _SIDES = words_in("back up down out off other another right one")
 _CALENDAR = words_in("""
@@ -252,67 +253,6 @@ def _same_thing(right: re.Match[str], wrong: re.Match[str]) -> bool:
     return other and (noun is None or noun in STOP or stems(noun) == stems((wrong["noun"] or "").lower()))
 
 
-def correct(heard: Heard, drafts: list[Draft], state: State, look_back: int) -> bool:
-    """A new date (or the same once more) for an earlier action; true if it was one."""
-    if heard.words > 60:
-        return False
-    timed = [i for i, c in enumerate(heard.clauses) if c.dues]
-    if not timed and not heard.people:
-        return False
-    for place in range(len(drafts) - 1, -1, -1):
-        draft = drafts[place]
-        if draft.family != "action" or draft.withdrawn or draft.support < 0.4:
-            continue
-        if draft.mode in ("refused", "offer"):
-            continue
-        changed = _named_again(heard, draft, state, timed) or _redated(heard, draft, state, timed, look_back)
-        if changed is not None:
-            drafts[place] = changed
-            return True
-    return False
-
-
-def _named_again(heard: Heard, draft: Draft, state: State, timed: list[int]) -> Draft | None:
-    """The owner is reminded of it (*Kamala, rota Thursday*)."""
-    names = {n for m in heard.people.values() for n in m.names}
-    owners = {state.roster.of_speaker(p) for p in draft.claim.people}
-    if not names & owners or heard.index - draft.last_index < 2 or heard.words > 14:
-        return None
-    phrases = [d.words for i in timed for d in heard.clauses[i].dues]
-    if (draft.due is None or draft.due.phrase.words not in phrases) and not shared(_said(heard), draft.stems):
-        return None
-    due = next((d for i in timed if (d := said_due(heard, i))), None)
-    return draft.grown(0.15, "named again", piece(heard), due=draft.due or due)
-
-
-def _redated(heard: Heard, draft: Draft, state: State, timed: list[int], look_back: int) -> Draft | None:
-    """The owner or who asked says another date, or the same once more."""
-    age = heard.index - draft.last_index
-    me = state.roster.of_speaker(heard.spoken.speaker)
-    owners = {state.roster.of_speaker(p) for p in draft.claim.people}
-    mine = me in owners or me == state.roster.of_speaker(draft.speaker)
-    for number in sorted(timed, key=lambda i: ("correct" not in heard.clauses[i].signals, -i)):
-        clause = heard.clauses[number]
-        told = clause.best("correct")
-        anyone = told is not None and told.rule.name == "make_it_another_day" and age <= 2
-        new = len(clause.clause.stems - draft.stems - TIME_STEMS)
-        if not (mine or anyone) or new > 2 or clause.signals & {"past", "reported", "hypothetical"}:
-            continue
-        if new and clause.signals & {"group", "request", "assign", "need"}:
-            continue
-        if own_task(clause, draft):
-            continue
-        if told is not None and (age <= 3 or (age <= 10 * look_back and shared(_said(heard), draft.stems))):
-            due = later_due(draft.due, said_due(heard, number, last=True))
-            return draft.grown(0.05, DATE_CHANGED, piece(heard, 2.0), due=due)
-        other = _said(heard) - draft.stems - TIME_STEMS
-        if age <= 2 and (heard.words <= 10 or (len(other) <= 3 and heard.words <= 16)):
-            # *And Friday at two, the boxes*: words of another matter move no date that is known.
-            due = draft.due if new and draft.due is not None else said_due(heard, number)
-            return draft.grown(0.1, "date said again", piece(heard), due=later_due(draft.due, due))
-    return None
-
-
 def own_task(clause: HeardClause, draft: Draft) -> bool:
     """Whether a clause takes on something else: its own verb and object, nothing of the draft, no *it*."""
     if not clause.signals & {"commit", "promise"}:
@@ -378,7 +318,8 @@ _OWN_MATTER = frozenset(
 )
 
 
-def _said(heard: Heard) -> frozenset[str]:
+def said_in(heard: Heard) -> frozenset[str]:
+    """Stems of an utterance."""
     return frozenset().union(*(c.clause.stems for c in heard.clauses))
 
 

@@ -13,6 +13,9 @@ from operators.understand.types import Family, MeetingContext, Quote, Spoken
 
 LEANT = 0.5
 """Weight of evidence that only says what an item's words are about."""
+SURE_WORK = 0.4
+LIKELY_WORK = 0.5
+"""Support by rules, or probability by the model alone, from which later talk is taken to mean a task."""
 MATTER = 1.0
 """That of evidence in which the matter that is decided was brought up."""
 TOLD_BLOCK = 24
@@ -124,6 +127,13 @@ class Draft:
     """The surest sign by the model that it was taken back."""
     around: tuple[Around, ...] = ()
     """What the model takes for part of the same talk; the surest few."""
+
+    @property
+    def likely_work(self) -> bool:
+        """Whether enough speaks for it to be a task: what the rules saw, or the model alone where it is fairly sure."""
+        if not self.by_model or self.support >= SURE_WORK:
+            return self.support >= SURE_WORK
+        return max((j.action for _, j in self.judged), default=0.0) >= LIKELY_WORK
 
     def grown(self, support: float, reason: str, piece: Piece | None = None, **changes: object) -> Draft:
         """The same item with one more thing that speaks for (or against) it."""
