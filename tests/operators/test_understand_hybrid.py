@@ -345,3 +345,20 @@ def test_a_promise_stays_beside_another_that_rests_on_it() -> None:
     engine = HybridEngine(scorer=Says(scores), appraisal=_BY_SCORE)
     state = engine.finish(_read(engine, _said(("Mira", first), ("Tom", second))))
     assert [i.owner for i in _standing(engine, state, "action_item")] == ["Mira", "Tom"]
+
+
+@pytest.mark.parametrize(("kind", "spans"), [("action_item", [1, 1, 1]), ("decision", [3])])
+def test_in_sparse_talk_each_task_rests_on_its_own_words_alone(kind: str, spans: list[int]) -> None:
+    told = (
+        "Buttons and layout for the designer.",
+        "The casing for our engineer.",
+        "Prices and shops for Mira.",
+    )
+    rain = [("Tom", "It rained on Sunday.")]
+    spoken = _said(*rain * 150, *[("Mira", line) for line in told], *rain * 3)
+    likely = zip(told, (0.8, 0.9, 0.7), strict=True)
+    head = "action" if kind == "action_item" else "decision"
+    scores = {line: replace(UtteranceScores(), **{head: p}) for line, p in likely}
+    engine = HybridEngine(scorer=Says(scores), appraisal=_BY_SCORE)
+    items = _standing(engine, engine.finish(_read(engine, spoken)), kind)
+    assert [len(item.evidence) for item in items] == spans
