@@ -20,20 +20,8 @@ _PLAIN: Final = (
     "accepted", "agreed", "offer", "request", "propose", "waits", "said_again", "leads", "asked", "evidence",
     "stems", "words", "vague", "question_mark", "guarded",
 )  # fmt: skip
-_WHEN_SPARSE: Final = (
-    "likely",
-    "likely_sum",
-    "support",
-    "by_rules",
-    "due",
-    "leads",
-    "claim_self",
-    "summary",
-    "mass",
-)
-
-FIGURES: Final = (*_PLAIN, "sparse", "place", "near_end", *(f"sparse_{name}" for name in _WHEN_SPARSE))
-"""Names of the figures, in order."""
+FIGURES: Final = (*_PLAIN, "sparse", "place", "near_end", *(f"sparse_{name}" for name in _PLAIN))
+"""Names of the figures, in order. What a figure weighs in talk with few items is another thing than in a short meeting."""
 
 
 def figures_of(
@@ -44,15 +32,15 @@ def figures_of(
     ``thin``: how sparse the talk is (`operators/understand/density.py`), worked out once for all drafts; ``known``: what
     `own_figures` gave for this draft.
     """
-    plain = dict(zip(_PLAIN, known if known is not None else own_figures(draft), strict=True))
+    plain = known if known is not None else own_figures(draft)
     place = draft.first_index / max(1, state.count) if state.finished else 0.5
     near_end = float(state.finished and place >= 0.85)
     return (
-        *plain.values(),
+        *plain,
         thin,
         thin * place,
         thin * near_end,
-        *(thin * plain[name] for name in _WHEN_SPARSE),
+        *(thin * value for value in plain),
     )
 
 
