@@ -27,6 +27,7 @@ from models.minutes.corpora import Annotated
 from models.minutes.examples import CueTable, read_cues
 from models.minutes.held_out import AHEAD, folds_of
 from models.minutes.inputs import Context, Told, Window
+from models.minutes.reading import READER
 from models.minutes.scores import UtteranceScores
 from models.minutes.session import MinutesModel
 from models.minutes.stages import corpora
@@ -49,11 +50,17 @@ def _without_cues(told: Told) -> Told:
 
 
 def _without_text(told: Told) -> Told:
-    return replace(told, text=np.zeros_like(told.text), grams=())
+    return replace(told, text=np.zeros_like(told.text), grams=(), read=None)
 
 
-INPUT_OFF: Final[Mapping[str, Change]] = {"cues": _without_cues, "text": _without_text}
-"""What neither network nor linear model get, by name."""
+def _without_reader(told: Told) -> Told:
+    return replace(told, read=None)
+
+
+INPUT_OFF: Final[Mapping[str, Change]] = {
+    "cues": _without_cues, "text": _without_text, "reader": _without_reader,
+}  # fmt: skip
+"""What the model does not get, by name."""
 
 GRAPH_OFF: Final = {"attention": ".gain", "network": ".of_network", "linear": ".of_words"}
 """Ends of the names of weights that are zero where a part of the graph is off: the attention operator's output, the
@@ -97,27 +104,31 @@ def scored(told: Iterable[Told], scores: Scored) -> dict[int, list[UtteranceScor
     return out
 
 
-def told_of(truth: Annotated, vectors: VectorTable, cues: CueTable, change: Change) -> Iterable[Told]:
-    """What the network reads of a meeting.
+def told_of(
+    truth: Annotated, model: MinutesModel, vectors: VectorTable, cues: CueTable, change: Change
+) -> Iterable[Told]:
+    """What the network reads of a meeting, and what the model's reader says of it.
 
     Raises:
         KeyError: text that was never encoded, or an utterance without figures.
     """
     for line in truth.lines:
         words, figures = len(line.text.split()), cues[truth.name, line.id]
-        yield change(Told(line.speaker, words, vectors.of(line.text), figures, grams=grams_of(line.text)))
+        read, vector = model.read(line.text), vectors.of(line.text)
+        yield change(Told(line.speaker, words, vector, figures, grams=grams_of(line.text), read=read))
 
 
 def tables(
     meetings: Sequence[Annotated],
     fold: Mapping[str, int],
     models: Mapping[int, MinutesModel],
-    read: Callable[[Annotated], Iterable[Told]],
+    read: Callable[[Annotated, MinutesModel], Iterable[Told]],
 ) -> dict[str, dict[Any, Any]]:
     """Table of all meetings, each by the network of the fold that it was held out in."""
     out: dict[str, dict[Any, Any]] = {}
     for number, truth in enumerate(meetings, 1):
-        found = scored(read(truth), models[fold[truth.group]].scores)
+        model = models[fold[truth.group]]
+        found = scored(read(truth, model), model.scores)
         out[truth.name] = {"ids": [line.id for line in truth.lines], **found}
         if number % 20 == 0:
             progress(f"{number}/{len(meetings)} meetings")
@@ -143,11 +154,16 @@ def main(arguments: list[str] | None = None) -> int:
         models = {}
         for number, path in enumerate(given.graphs):
             if given.without in GRAPH_OFF:
-                graph = with_zeros(path.read_bytes(), GRAPH_OFF[given.without])
+                graph, reader = (
+                    with_zeros(path.read_bytes(), GRAPH_OFF[given.without]),
+                    path.with_suffix(READER),
+                )
                 path = Path(folder) / f"fold-{number}.onnx"
                 path.write_bytes(graph)
+                if reader.is_file():
+                    path.with_suffix(READER).write_bytes(reader.read_bytes())
             models[number] = MinutesModel(CUES, path)
-        table = tables(mine, fold, models, lambda truth: told_of(truth, vectors, cues, change))
+        table = tables(mine, fold, models, lambda truth, model: told_of(truth, model, vectors, cues, change))
     given.out.parent.mkdir(parents=True, exist_ok=True)
     given.out.write_bytes(pickle.dumps(table))
     told = {

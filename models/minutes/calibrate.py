@@ -70,25 +70,33 @@ def judged(
     return Judged(np.concatenate(logits), np.concatenate(holds), np.concatenate(weights))
 
 
-def mixture_of(
-    meetings: Sequence[Annotated], raw: Mapping[str, Raw], words: Mapping[str, Mapping[int, Floats]]
-) -> Mixture:
-    """Shares of network and words in each head, by logistic regression on settled and final scores; none below zero."""
-    spoken = {name: replace(one, heads=words[name]) for name, one in raw.items()}
-    of_network, of_words = [1.0] * len(HEADS), [0.0] * len(HEADS)
+Said = Mapping[str, Mapping[int, Floats]]
+"""Logits (lines, heads) of a meeting's lines, by its name and by utterances ahead."""
+
+
+def mixture_of(meetings: Sequence[Annotated], raw: Mapping[str, Raw], words: Said, reader: Said) -> Mixture:
+    """Shares of network, words and reader in each head, by logistic regression on settled and final scores; none
+    below zero."""
+    voices = [
+        raw,
+        *({name: replace(one, heads=v[name]) for name, one in raw.items()} for v in (words, reader)),
+    ]
+    shares = [(1.0, 0.0, 0.0)] * len(HEADS)
     for head in range(len(HEADS)):
-        one, other = (judged(meetings, found, head, AHEAD[1:]) for found in (raw, spoken))
-        if one is not None and other is not None:
-            of_network[head], of_words[head] = _shares(one, other.logit)
-    return Mixture(tuple(of_network), tuple(of_words))
+        told = [one for voice in voices if (one := judged(meetings, voice, head, AHEAD[1:])) is not None]
+        if len(told) == len(voices):
+            of_network, of_words, of_reader = _shares(told)
+            shares[head] = (of_network, of_words, of_reader)
+    return Mixture(*zip(*shares, strict=True))
 
 
-def _shares(told: Judged, words: npt.NDArray[np.float64]) -> tuple[float, float]:
+def _shares(voices: Sequence[Judged]) -> list[float]:
     from scipy.optimize import minimize  # type: ignore[import-untyped]
 
-    rows = np.stack([told.logit, words, np.ones_like(words)], axis=1)
+    told, count = voices[0], len(voices)
+    rows = np.stack([*(one.logit for one in voices), np.ones_like(told.logit)], axis=1)
     weight, holds = told.weight / told.weight.sum(), told.holds.astype(np.float64)
-    prior = np.array([0.5, 0.5, 0.0])
+    prior = np.array([1 / count] * count + [0.0])
 
     def loss(at: npt.NDArray[np.float64]) -> tuple[float, npt.NDArray[np.float64]]:
         found = rows @ at
@@ -96,18 +104,27 @@ def _shares(told: Judged, words: npt.NDArray[np.float64]) -> tuple[float, float]
         cost = weight @ (np.logaddexp(0.0, found) - holds * found) + 1e-4 * away @ away
         return float(cost), rows.T @ (weight * (sigmoid(found) - holds)) + 2e-4 * away
 
-    found = minimize(loss, prior, jac=True, method="L-BFGS-B", bounds=[(0, None), (0, None), (None, None)])
-    return round(float(found.x[0]), 6), round(float(found.x[1]), 6)
+    bounds = [(0, None)] * count + [(None, None)]
+    found = minimize(loss, prior, jac=True, method="L-BFGS-B", bounds=bounds)
+    return [round(float(share), 6) for share in found.x[:count]]
 
 
-def mixed(
-    raw: Mapping[str, Raw], words: Mapping[str, Mapping[int, Floats]], mixture: Mixture
-) -> dict[str, Raw]:
-    """Raw outputs whose heads are those of network and words together, as the released graph adds them."""
-    one, other = np.array(mixture.network, np.float32), np.array(mixture.words, np.float32)
+def mixed(raw: Mapping[str, Raw], words: Said, reader: Said, mixture: Mixture) -> dict[str, Raw]:
+    """Raw outputs whose heads are those of network, words and reader together, as the product adds them."""
+    shares = [np.array(part, np.float32) for part in (mixture.network, mixture.words, mixture.reader)]
     return {
         name: replace(
-            found, heads={a: heads * one + words[name][a] * other for a, heads in found.heads.items()}
+            found,
+            heads={
+                a: sum(
+                    (
+                        part * share
+                        for part, share in zip((words[name][a], reader[name][a]), shares[1:], strict=True)
+                    ),
+                    heads * shares[0],
+                )
+                for a, heads in found.heads.items()
+            },
         )
         for name, found in raw.items()
     }

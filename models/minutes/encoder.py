@@ -8,6 +8,7 @@ are in whole numbers of 8 bits by 7 (`encoder_weights`).
 import hashlib
 import re
 from collections import OrderedDict
+from collections.abc import Callable, Sequence
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, Final
@@ -33,6 +34,9 @@ TOKENIZER_SHA256: Final = "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa3
 GRAPH: Final = Path(__file__).with_name("encoder.onnx")
 
 Vectors = npt.NDArray[np.float16]
+Reader = Callable[[npt.NDArray[np.float32]], npt.NDArray[np.float32]]
+"""From states before the last layer, (tokens, ``STATES``), a table of figures of a piece of text."""
+_Piece = tuple[Vectors, npt.NDArray[np.float32] | None]
 
 _SENTENCE: Final = re.compile(r"[^.?!;]*[.?!;]+[\"')\]]*\s*|[^.?!;]+$")
 
@@ -84,10 +88,24 @@ def _cut(words: list[str]) -> list[list[str]]:
     return [words[a:b] for a, b in pairwise(edges)]
 
 
+def joined(tables: Sequence[npt.NDArray[np.float32]]) -> npt.NDArray[np.float32]:
+    """The table of an utterance of several pieces: their sum by the root of how many they are."""
+    total = tables[0]
+    for one in tables[1:]:
+        total = total + one
+    return total * np.float32(len(tables) ** -0.5)
+
+
 class Encoder:
     """MiniLM in ONNX Runtime on one thread."""
 
-    def __init__(self, weights: Path | None = None, tokenizer: Path = TOKENIZER, threads: int = 1) -> None:
+    def __init__(
+        self,
+        weights: Path | None = None,
+        tokenizer: Path = TOKENIZER,
+        threads: int = 1,
+        reader: Reader | None = None,
+    ) -> None:
         """Raises: EncoderUnusable."""
         import onnxruntime
         from tokenizers import Tokenizer
@@ -125,18 +143,29 @@ class Encoder:
         self._tokenizer: Any = Tokenizer.from_buffer(vocabulary)
         self._tokenizer.no_padding()
         self._tokenizer.enable_truncation(_MAX_TOKENS)
-        self._kept: OrderedDict[str, Vectors] = OrderedDict()
+        self._reader = reader
+        self._kept: OrderedDict[str, _Piece] = OrderedDict()
 
     def encode(self, text: str) -> Vectors:
         """Vectors of an utterance's pieces, (pieces, ``TEXT_WIDTH``), at least one."""
-        return np.stack([self.piece(piece) for piece in pieces_of(text)])
+        return self.read(text)[0]
+
+    def read(self, text: str) -> tuple[Vectors, npt.NDArray[np.float32] | None]:
+        """The same, and what the reader says of the whole utterance, where there is one."""
+        pieces = [self._piece(piece) for piece in pieces_of(text)]
+        tables = [table for _, table in pieces if table is not None]
+        return np.stack([vector for vector, _ in pieces]), joined(tables) if tables else None
 
     def piece(self, text: str) -> Vectors:
-        """Vector of one piece, (``TEXT_WIDTH``,). What is said again and again is kept, which changes nothing."""
+        """Vector of one piece, (``TEXT_WIDTH``,)."""
+        return self._piece(text)[0]
+
+    def _piece(self, text: str) -> _Piece:
+        # What is said again and again is kept, which changes nothing.
         found = self._kept.get(text)
         if found is None:
-            found = self.encoded(self.tokens(text))
-            self._kept[text] = found
+            vector, before = self.run(self.tokens(text))
+            found = self._kept[text] = (vector, None if self._reader is None else self._reader(before))
             if len(self._kept) > PIECES_KEPT:
                 self._kept.popitem(last=False)
         else:
@@ -150,9 +179,13 @@ class Encoder:
 
     def encoded(self, tokens: list[int]) -> Vectors:
         """Vector of one piece from its tokens, (``TEXT_WIDTH``,)."""
-        states: npt.NDArray[np.float32] = self._session.run(None, {"ids": np.array(tokens, np.int64)})[0]
+        return self.run(tokens)[0]
+
+    def run(self, tokens: list[int]) -> tuple[Vectors, npt.NDArray[np.float32]]:
+        """The same, and (tokens, ``STATES``) as the last but one layer leaves them."""
+        states, before = self._session.run(["states", "before"], {"ids": np.array(tokens, np.int64)})
         vector: Vectors = pooled(states)[0]
-        return vector
+        return vector, before
 
 
 def pooled(states: npt.NDArray[np.float32]) -> Vectors:

@@ -16,8 +16,8 @@ from onnx import ModelProto, NodeProto, TensorProto, helper
 
 from models.minutes.encoder_weights import LAYERS
 
-_OPSET: Final = 20
-_IR: Final = 9
+OPSET: Final = 20
+IR: Final = 9
 _STATES: Final = 384
 _HEADS: Final = 12
 _WIDTH: Final = _STATES // _HEADS
@@ -27,7 +27,7 @@ _PLACES: Final = 512
 _EPSILON: Final = 1e-12
 
 
-class _Graph:
+class GraphInMaking:
     """Nodes in the making; each method adds some and gives the name of what comes out."""
 
     def __init__(self) -> None:
@@ -69,9 +69,35 @@ class _Graph:
         return self.one("Add", scaled, self.weight(f"{name}.bias", (columns,)))
 
 
+class Layers:
+    """Layers of the encoder; each is added to a graph in the making."""
+
+    def __init__(self, made: GraphInMaking) -> None:
+        self._made = made
+        self._apart = made.whole("apart", [-1, 3, _HEADS, _WIDTH])
+        self._joined = made.whole("joined", [-1, _STATES])
+        made.constants.append(helper.make_tensor("root", TensorProto.FLOAT, [], [_WIDTH**-0.5]))
+
+    def add(self, name: str, state: str) -> str:
+        """One more layer on states (tokens, 384); ``name`` begins the names of its weights."""
+        made = self._made
+        mixed = made.one("Reshape", made.product(f"{name}.mixed", state, _STATES, 3 * _STATES), self._apart)
+        by_head = made.one("Transpose", mixed, perm=[1, 2, 0, 3])
+        query, key, value = made.op("Split", [by_head], 3, axis=0, num_outputs=3)
+        turned = made.one("Transpose", key, perm=[0, 1, 3, 2])
+        alike = made.one("Mul", made.one("MatMul", query, turned), "root")
+        seen = made.one("MatMul", made.one("Softmax", alike, axis=-1), value)
+        flat = made.one("Reshape", made.one("Transpose", seen, perm=[0, 2, 1, 3]), self._joined)
+        heard = made.product(f"{name}.out", flat, _STATES, _STATES)
+        state = made.norm(f"{name}.heard", made.one("Add", heard, state))
+        up = made.one("Gelu", made.product(f"{name}.up", state, _STATES, _INNER))
+        down = made.product(f"{name}.down", up, _INNER, _STATES)
+        return made.norm(f"{name}.said", made.one("Add", down, state))
+
+
 def graph() -> ModelProto:
-    """The graph: token ids (tokens,) in, states (1, tokens, 384) out."""
-    made = _Graph()
+    """The graph: token ids (tokens,) in; states (1, tokens, 384) out, and (tokens, 384) before the last layer."""
+    made = GraphInMaking()
     rows = made.one("Gather", made.weight("words", (_WORDS, _STATES), TensorProto.INT8), "ids")
     scales = made.one("Gather", made.weight("words.scale", (_WORDS, 1)), "ids")
     said = made.one("Mul", made.one("Cast", rows, to=TensorProto.FLOAT), scales)
@@ -80,34 +106,25 @@ def graph() -> ModelProto:
         "Slice", made.weight("places", (_PLACES, _STATES)), start, made.one("Shape", "ids"), axis
     )
     state = made.norm("first", made.one("Add", said, places))
-    apart = made.whole("apart", [-1, 3, _HEADS, _WIDTH])
-    joined = made.whole("joined", [-1, _STATES])
-    made.constants.append(helper.make_tensor("root", TensorProto.FLOAT, [], [_WIDTH**-0.5]))
-    for layer in range(LAYERS):
-        mixed = made.one("Reshape", made.product(f"{layer}.mixed", state, _STATES, 3 * _STATES), apart)
-        by_head = made.one("Transpose", mixed, perm=[1, 2, 0, 3])
-        query, key, value = made.op("Split", [by_head], 3, axis=0, num_outputs=3)
-        turned = made.one("Transpose", key, perm=[0, 1, 3, 2])
-        alike = made.one("Mul", made.one("MatMul", query, turned), "root")
-        seen = made.one("MatMul", made.one("Softmax", alike, axis=-1), value)
-        flat = made.one("Reshape", made.one("Transpose", seen, perm=[0, 2, 1, 3]), joined)
-        heard = made.product(f"{layer}.out", flat, _STATES, _STATES)
-        state = made.norm(f"{layer}.heard", made.one("Add", heard, state))
-        up = made.one("Gelu", made.product(f"{layer}.up", state, _STATES, _INNER))
-        state = made.norm(
-            f"{layer}.said", made.one("Add", made.product(f"{layer}.down", up, _INNER, _STATES), state)
-        )
+    layers = Layers(made)
+    before = state
+    for number in range(LAYERS):
+        before, state = state, layers.add(str(number), state)
+    made.nodes.append(helper.make_node("Identity", [before], ["before"]))
     lead = made.whole("lead", [0])
     made.nodes.append(helper.make_node("Unsqueeze", [state, lead], ["states"]))
     whole = helper.make_graph(
         made.nodes,
         "encoder",
         [helper.make_tensor_value_info("ids", TensorProto.INT64, ["tokens"])],
-        [helper.make_tensor_value_info("states", TensorProto.FLOAT, [1, "tokens", _STATES])],
+        [
+            helper.make_tensor_value_info("states", TensorProto.FLOAT, [1, "tokens", _STATES]),
+            helper.make_tensor_value_info("before", TensorProto.FLOAT, ["tokens", _STATES]),
+        ],
         [*made.weights, *made.constants],
     )
-    model = helper.make_model(whole, opset_imports=[helper.make_opsetid("", _OPSET)], producer_name="")
-    model.ir_version = _IR
+    model = helper.make_model(whole, opset_imports=[helper.make_opsetid("", OPSET)], producer_name="")
+    model.ir_version = IR
     return model
 
 

@@ -73,15 +73,15 @@ def weights_of(model: bytes) -> Tensors:
         }
         for part, count in _PARTS:
             whole = np.concatenate([_opened(found, next(matrices)) for _ in range(count)], axis=1)
-            out[f"{layer}.{part}"], out[f"{layer}.{part}.scale"] = _seven_bits(whole)
+            out[f"{layer}.{part}"], out[f"{layer}.{part}.scale"] = seven_bits(whole)
             out[f"{layer}.{part}.bias"] = np.concatenate([found[name] for name in biases[part]])
         out |= _norm(found, f"{layer}.heard", f"{inner}attention.output.LayerNorm")
         out |= _norm(found, f"{layer}.said", f"{inner}output.LayerNorm")
     return out
 
 
-def _seven_bits(whole: npt.NDArray[np.float32]) -> tuple[npt.NDArray[np.int8], npt.NDArray[np.float32]]:
-    """Whole numbers up to ``_LARGEST`` and a factor for each column."""
+def seven_bits(whole: npt.NDArray[np.float32]) -> tuple[npt.NDArray[np.int8], npt.NDArray[np.float32]]:
+    """A matrix as whole numbers up to ``_LARGEST`` and a factor for each column."""
     scale = (np.abs(whole).max(axis=0, keepdims=True) / np.float32(_LARGEST)).astype(np.float32)
     return np.rint(whole / scale).astype(np.int8), scale
 

@@ -79,6 +79,10 @@ class Release:
     """SHA-256 of the text encoder's weights."""
     facts: Mapping[str, Any]
     """Figures of the training, for the model card and for thresholds."""
+    reader_shares: tuple[float, ...] = (0.0,) * len(HEADS)
+    """What share of each head's logit the reader has."""
+    reader: str = ""
+    """SHA-256 of the reader's graph; empty where there is none."""
 
 
 def export(net: Mixed, example: Mapping[str, Tensor], release: Release, path: Path) -> str:
@@ -102,7 +106,8 @@ def export(net: Mixed, example: Mapping[str, Tensor], release: Release, path: Pa
     weights = b"".join(
         part.raw_data for part in sorted(model.graph.initializer, key=lambda one: str(one.name))
     )
-    name = f"minutes-{hashlib.sha256(weights + release.calibration.told().encode()).hexdigest()[:12]}"
+    told = release.calibration.told() + release.reader + json.dumps(release.reader_shares)
+    name = f"minutes-{hashlib.sha256(weights + told.encode()).hexdigest()[:12]}"
     onnx.helper.set_model_props(
         model,
         {
@@ -113,6 +118,8 @@ def export(net: Mixed, example: Mapping[str, Tensor], release: Release, path: Pa
             "heads": json.dumps(HEADS),
             "calibration": release.calibration.told(),
             "encoder": release.encoder,
+            "reader": release.reader,
+            "reader_shares": json.dumps(release.reader_shares),
             "facts": json.dumps(dict(release.facts)),
         },
     )

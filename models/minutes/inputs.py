@@ -62,6 +62,8 @@ class Told:
     slide: tuple[float, ...] | None = None
     grams: tuple[int, ...] = ()
     """Buckets of its words (:func:`models.minutes.words.grams_of`)."""
+    read: Floats | None = None
+    """What the reader says of it (:mod:`models.minutes.reading`); None where there is no reader."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,7 @@ from typing import Final
 
 from models.minutes.encoder import PIECES_KEPT, STATES, TEXT_WIDTH, weights_path
 from models.minutes.inputs import WINDOW
+from models.minutes.reading import READER, TABLE
 from models.minutes.session import RELEASED, SessionSettings
 
 _RUNTIME: Final = 80_000_000
@@ -14,7 +15,7 @@ _ENCODER_TIMES: Final = 1.30
 _NETWORK_TIMES: Final = 3.0
 """Memory of a session as a multiple of its file."""
 _THREAD: Final = 600_000
-_PIECE: Final = 2 * TEXT_WIDTH + 420
+_PIECE: Final = 2 * TEXT_WIDTH + 4 * TABLE + 600
 _TURN: Final = 7_500
 """One utterance in the window: figures of the rules, words cut into clauses, and what the state keeps of it."""
 _CHUNK: Final = 4 * (STATES + 2 * 70) + 500
@@ -53,6 +54,7 @@ def memory_plan(
         _RUNTIME
         + round(_ENCODER_TIMES * weights_path().stat().st_size)
         + round(_NETWORK_TIMES * network.stat().st_size)
+        + round(_ENCODER_TIMES * _size(network.with_suffix(READER)))
         + threads * _THREAD
     )
     said = meetings * utterances
@@ -61,3 +63,7 @@ def memory_plan(
     turns = min(WINDOW, utterances) * (_TURN + _PIECE)
     chunks = min(_CHUNKS, utterances // 8) * _CHUNK
     return MemoryPlan(sessions, pieces + answers, meetings * (turns + chunks))
+
+
+def _size(path: Path) -> int:
+    return path.stat().st_size if path.is_file() else 0

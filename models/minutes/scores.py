@@ -72,14 +72,16 @@ class Calibration:
 
 @dataclass(frozen=True, slots=True)
 class Mixture:
-    """What share of a head's logit the network's has, and that of the words (:mod:`models.minutes.linear`)."""
+    """What share of a head's logit the network's has, that of the words (:mod:`models.minutes.linear`) and that of
+    the reader (:mod:`models.minutes.reading`)."""
 
     network: tuple[float, ...] = (1.0,) * len(HEADS)
     words: tuple[float, ...] = (0.0,) * len(HEADS)
+    reader: tuple[float, ...] = (0.0,) * len(HEADS)
 
     def told(self) -> str:
         """As text."""
-        return json.dumps({"network": self.network, "words": self.words})
+        return json.dumps({"network": self.network, "words": self.words, "reader": self.reader})
 
     @classmethod
     def read(cls, told: str) -> "Mixture":
@@ -89,8 +91,8 @@ class Mixture:
             ValueError, KeyError: text of another form.
         """
         found = json.loads(told)
-        made = cls(tuple(map(float, found["network"])), tuple(map(float, found["words"])))
-        if len(made.network) != len(HEADS) or len(made.words) != len(HEADS):
+        made = cls(*(tuple(map(float, found[name])) for name in ("network", "words", "reader")))
+        if {len(made.network), len(made.words), len(made.reader)} != {len(HEADS)}:
             raise ValueError(f"mixture is not of {len(HEADS)} heads")
         return made
 

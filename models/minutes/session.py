@@ -3,14 +3,15 @@
 import hashlib
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final, overload
 
 import numpy as np
 
 from models.minutes.encoder import TOKENIZER, Encoder, EncoderUnusable, Vectors, pieces_of
-from models.minutes.inputs import Layout, Told, Window, feeds
+from models.minutes.inputs import Floats, Layout, Told, Window, feeds
+from models.minutes.reading import READER, TABLE, ReaderSession, ReaderUnusable, read_around, read_file
 from models.minutes.scores import (
     HEADS,
     Calibration,
@@ -80,10 +81,11 @@ class MinutesModel:
         """SHA-256 of the graph's file."""
         self._path = path
         self.layout, self._calibration = _described(path, told, cues)
+        self._reader, self._shares = _reader_of(path, told, settings.encoder_threads)
         self.name: str = told["name"]
         """Version of the weights, for `versions`."""
         try:
-            self._encoder = Encoder(encoder, tokenizer, settings.encoder_threads)
+            self._encoder = Encoder(encoder, tokenizer, settings.encoder_threads, self._reader)
         except EncoderUnusable as error:
             raise MinutesModelUnusable(str(error)) from error
         if told.get("encoder") != self._encoder.version:
@@ -99,23 +101,35 @@ class MinutesModel:
             self._encoder.piece(piece)
             yield
 
+    def read(self, text: str) -> Floats | None:
+        """What the reader says of an utterance; None where there is no reader."""
+        return self._encoder.read(text)[1] if self._reader is not None else None
+
     def told(self, speaker: str, text: str, cues: tuple[float, ...]) -> Told:
         """What the graph reads of an utterance; bounded, however long it is."""
-        return Told(speaker, len(text.split()), self.vectors(text), cues, grams=grams_of(text))
+        vectors, read = self._encoder.read(text)
+        return Told(speaker, len(text.split()), vectors, cues, grams=grams_of(text), read=read)
 
     def scores(self, window: Window) -> Sequence[UtteranceScores]:
         """Scores of all utterances of a window, oldest first."""
         if not window.utterances:
             return ()
         found = self._session.run(list(_OUTPUTS), feeds([window], self.layout))
-        return _Scored(Outputs(*found), window, self._calibration)
+        return _Scored(self._with_reader(Outputs(*found), [window]), window, self._calibration)
 
     def scores_together(self, windows: Sequence[Window]) -> list[list[UtteranceScores]]:
         """Scores of several windows in one run: the last digits may differ from those of single runs."""
         if not windows:
             return []
         found = self._session.run(list(_OUTPUTS), feeds(windows, self.layout))
-        return scores_of(Outputs(*found), windows, self._calibration)
+        return scores_of(self._with_reader(Outputs(*found), windows), windows, self._calibration)
+
+    def _with_reader(self, outputs: Outputs, windows: Sequence[Window]) -> Outputs:
+        """With the reader's share in every head; who has no table is silent."""
+        if self._reader is None:
+            return outputs
+        said = [_read(window) * self._shares for window in windows]
+        return replace(outputs, heads=outputs.heads + np.concatenate(said))
 
     def warm_up(self) -> None:
         """Run once, so that the first utterance of a meeting does not wait for memory to be set up.
@@ -161,6 +175,32 @@ class _Scored(Sequence[UtteranceScores]):
             line = Outputs(found.heads[at], found.owner[at], found.joins[at], self._due[at])
             self._found[at] = scores_of_line(line, self._window, at, self._calibration)
         return self._found[at]
+
+
+_SILENT: Final = np.zeros(TABLE, np.float32)
+
+
+def _read(window: Window) -> Floats:
+    tables = [_SILENT if told.read is None else told.read for told in window.utterances]
+    newest = np.full(len(tables), len(tables) - 1)
+    return read_around(np.stack(tables), newest)
+
+
+def _reader_of(path: Path, told: dict[str, str], threads: int) -> tuple[ReaderSession | None, Floats]:
+    """The reader beside a graph that was calibrated with one, and its share of each head."""
+    if not told.get("reader"):
+        return None, np.zeros(len(HEADS), np.float32)
+    beside = path.with_suffix(READER)
+    try:
+        reader = ReaderSession(read_file(beside), threads)
+        shares = np.array(json.loads(told["reader_shares"]), np.float32)
+    except ReaderUnusable as error:
+        raise MinutesModelUnusable(f"{beside}: {error}") from error
+    except (KeyError, ValueError, TypeError) as error:
+        raise MinutesModelUnusable(f"{path}: is no minutes model") from error
+    if reader.digest != told["reader"] or shares.shape != (len(HEADS),):
+        raise MinutesModelUnusable(f"{beside}: belongs to other weights than {path.name}")
+    return reader, shares
 
 
 def _described(path: Path, told: dict[str, str], cues: tuple[str, ...]) -> tuple[Layout, Calibration]:

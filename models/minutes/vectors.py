@@ -12,6 +12,7 @@ import numpy.typing as npt
 from models.minutes.encoder import TEXT_WIDTH, Encoder, Vectors, pieces_of
 
 _SHARD: Final = 4096
+States = npt.NDArray[np.float16]
 
 
 class VectorStore:
@@ -57,6 +58,25 @@ class VectorStore:
         """All of it, to look texts up in."""
         rows = np.concatenate(self._shards) if self._shards else np.zeros((0, TEXT_WIDTH), np.float16)
         return VectorTable(self._at, rows)
+
+
+class StateStore:
+    """States of pieces of text before the encoder's last layer, which are too many to be kept on disk."""
+
+    def __init__(self, encoder: Encoder) -> None:
+        self._encoder = encoder
+        self._kept: dict[str, list[States]] = {}
+
+    def of(self, text: str) -> list[npt.NDArray[np.float32]]:
+        """(tokens, states) of each piece."""
+        return [self._encoder.run(self._encoder.tokens(piece))[1] for piece in pieces_of(text)]
+
+    def kept(self, text: str) -> list[States]:
+        """The same in half precision, computed once."""
+        found = self._kept.get(text)
+        if found is None:
+            found = self._kept[text] = [one.astype(np.float16) for one in self.of(text)]
+        return found
 
 
 class VectorTable:

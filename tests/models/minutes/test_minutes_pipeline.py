@@ -28,7 +28,7 @@ pytestmark = pytest.mark.train
 def _copy(folder: Path) -> None:
     """What the stages read, with a handful of meetings cut short, and one that no stage may learn from."""
     ignored = shutil.ignore_patterns(
-        "__pycache__", "*.flac", "*.mp4", "*.opus", "clips", "sample", "minutes.onnx"
+        "__pycache__", "*.flac", "*.mp4", "*.opus", "clips", "sample", "minutes.onnx", "minutes.reader.onnx"
     )
     for name in NEEDED:
         source = ROOT / name
@@ -45,7 +45,10 @@ def _copy(folder: Path) -> None:
                 path.unlink()
     text = (folder / "params.yaml").read_text(encoding="utf-8")
     # Neither folders nor figures of the released weights: what is bundled is enough to go through every stage.
-    (folder / "params.yaml").write_text(text.replace("epochs: ", "epochs: 8 # "), encoding="utf-8")
+    (folder / "params.yaml").write_text(
+        text.replace("  epochs: ", "  epochs: 8 # ").replace("reader_epochs: ", "reader_epochs: 1 # "),
+        encoding="utf-8",
+    )
 
 
 def test_from_scripts_to_a_graph_that_loads(tmp_path: Path) -> None:
@@ -79,4 +82,12 @@ def test_from_scripts_to_a_graph_that_loads(tmp_path: Path) -> None:
     assert model.name.startswith("minutes-")
     assert Appraisal.read(tmp_path / "build" / "minutes" / "items.json").model == model.name
     mixture = json.loads((tmp_path / "build" / "minutes" / "mixture.json").read_text(encoding="utf-8"))
-    assert mixture["words"][0] > 0 and min(mixture["network"]) >= 0
+    assert mixture["words"][0] > 0 and min(*mixture["network"], *mixture["reader"]) >= 0
+    from models.minutes.session import MinutesModelUnusable
+
+    reader = tmp_path / "build" / "minutes" / "minutes.reader.onnx"
+    whole = reader.read_bytes()
+    for broken in (whole[:1000], whole + b"\0", b""):
+        reader.write_bytes(broken)
+        with pytest.raises(MinutesModelUnusable, match="reader"):
+            MinutesModel(CUES, tmp_path / "build" / "minutes" / "minutes.onnx")
