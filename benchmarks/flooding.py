@@ -92,18 +92,22 @@ def flooded(
 ) -> list[float]:
     """Milliseconds from arrival to published items of all meetings but the first, which sends ``times`` as much.
 
+    The others say the same at the same times whatever ``times`` is. The engine remembers what was said before: each
+    call needs one that has heard nothing.
+
     Args:
         most: how much more the first meeting would send at the most: so long that the lines do for it.
     """
-    draw, number, clock = random.Random(seed), iter(range(10**9)), _Clock()
+    clock, left = _Clock(), iter(lines)
     pace, guard = Pace(clock=clock), verifier(Settings())
     deliver = Deliver(product_versions(), OpenKeys())
     shards = [_Shard(m, engine, pace) for m in range(MEETINGS)]
     span_s = EVERY_S * len(lines) / (MEETINGS - 1 + most)
-    for place, shard in enumerate(shards):
+    for place, shard in reversed([*enumerate(shards)]):
+        draw = random.Random(f"{seed}/{place}")
         count = int(span_s / EVERY_S * (1 if place else times))
         at = sorted(draw.uniform(0.0, span_s) for _ in range(count))
-        shard.queue.extend((when, *lines[next(number) % len(lines)]) for when in at)
+        shard.queue.extend((when, *line) for when, line in zip(at, left, strict=False))
     waited: list[float] = []
     took_s = 0.0
     while any(shard.queue or shard.step.next_timer_s() is not None for shard in shards):

@@ -30,6 +30,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from flows.build import spare_the_loop
 from flows.minutes_model import load_model
 from models.minutes.appraisal import AppraisalUnusable
 from models.minutes.inputs import WINDOW, Context, Window
@@ -215,6 +216,13 @@ def side_by_side(scripts: Sequence[Path], utterances: int, seed: int) -> dict[st
     }
 
 
+def _fresh_engine(settings: SessionSettings) -> HybridEngine:
+    """One that remembers nothing; garbage is collected as in the flow."""
+    scorer, appraisal = load_model(Settings(model="released"), settings)
+    spare_the_loop()
+    return HybridEngine(scorer=scorer, appraisal=appraisal)
+
+
 def _half(scripts: Sequence[Path], utterances: int, seed: int) -> int:
     """Six meetings in this process, once its model has run a while."""
     scorer, appraisal = load_model(Settings(model="released"), SessionSettings())
@@ -291,10 +299,10 @@ def main(arguments: list[str] | None = None) -> int:
     told["mixed"] = unlike_in_parts(given.scripts, given.mixed, given.jobs, given.seed)
     progress(f"mixed: {json.dumps(told['mixed'])}")
     count = _FLOOD_LINES * given.utterances
+    mine = lines_of(given.scripts, count, given.seed + 1)
     told["flood"] = {
-        f"{times}_times": ranks(flooded(engine, mine[part * count :][:count], times, _FLOOD, given.seed))
-        for mine in [lines_of(given.scripts, 2 * count, given.seed + 1)]
-        for part, times in enumerate((1, _FLOOD))
+        f"{times}_times": ranks(flooded(_fresh_engine(settings), mine, times, _FLOOD, given.seed))
+        for times in (1, _FLOOD)
     }
     progress(f"flood: {json.dumps(told['flood'])}")
     told["two_processes"] = side_by_side(given.scripts, given.utterances // 2, given.seed)

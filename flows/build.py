@@ -229,7 +229,7 @@ def _on_termination(name: str) -> None:
     signal.signal(signal.SIGTERM, end)
 
 
-def _spare_the_loop() -> None:
+def spare_the_loop() -> None:
     """Keep full garbage collections short and rare: everything waits for one, a tenth of a second where models are."""
     gc.collect()
     gc.freeze()
@@ -255,7 +255,7 @@ def build(
         say(f"flows.{name}: {problem}", "failed")
         sys.exit(2)
     _on_termination(name)
-    _spare_the_loop()
+    spare_the_loop()
     say(
         f"flows.{name}: ready",
         "ready",
