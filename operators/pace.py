@@ -2,7 +2,8 @@
 
 All shards of a worker take turns in one thread, and what runs is not interrupted. Each meeting has a budget of words.
 Within it, what a meeting brings is done at once. What a meeting brings beyond it waits, is done slice by slice, and only
-in turns in which no other meeting brought anything. That decides when something is done, never what comes out.
+in turns in which no other meeting brought anything. Where there is no meeting within its budget, as when a log is read
+anew, slices are as long as a turn may be. That decides when something is done, never what comes out.
 """
 
 import pickle
@@ -31,16 +32,23 @@ class PaceSettings:
     Attributes:
         words_per_s, words_at_once: what a meeting may bring in the long run, and at once.
         slice_s: a slice ends with the piece of work in which it has taken so long.
+        turn_s: so long all shards' slices may take together where no meeting is within its budget.
+        calm_s: a meeting within its budget that brought nothing for so long does not count.
         most_waiting: values of one shard that wait at most. More are done at once: then the log waits.
     """
 
     words_per_s: float = 20.0
     words_at_once: float = 200.0
     slice_s: float = 0.002
+    turn_s: float = 0.025
+    calm_s: float = 10.0
     most_waiting: int = 500
 
     def __post_init__(self) -> None:
-        if min(self.words_per_s, self.words_at_once, self.slice_s) <= 0 or self.most_waiting < 1:
+        if (
+            min(self.words_per_s, self.words_at_once, self.slice_s, self.turn_s, self.calm_s) <= 0
+            or self.most_waiting < 1
+        ):
             raise ValueError("a meeting needs words, and work on what is beyond them needs time")
 
 
@@ -53,7 +61,11 @@ class Pace:
         self.settings = settings
         self.clock = clock
         self._left: dict[str, tuple[float, float]] = {}
+        self._calm: dict[str, float] = {}
+        """When meetings within their budgets last brought something; the newest last."""
         self._served = False
+        self.behind: set[int] = set()
+        """Shards that have something waiting."""
 
     def takes(self, meeting_id: str, words: int) -> bool:
         """Count what a meeting brings; whether that is within its budget."""
@@ -63,9 +75,21 @@ class Pace:
         within = left > 0
         # What is beyond the budget is not owed for ever: after a flood a meeting is soon like any other.
         self._left[meeting_id] = max(-most, left - words), now
+        self._calm.pop(meeting_id, None)
+        if within:
+            self._calm[meeting_id] = now
         if len(self._left) > _REMEMBERED:
             self._forget(now)
         return within
+
+    def slice_s(self) -> float:
+        """How long a slice may take now."""
+        long_ago = self.clock() - self.settings.calm_s
+        while self._calm and next(iter(self._calm.values())) <= long_ago:
+            del self._calm[next(iter(self._calm))]
+        if self._calm:
+            return self.settings.slice_s
+        return max(self.settings.slice_s, self.settings.turn_s / max(1, len(self.behind)))
 
     def _forget(self, now: float) -> None:
         most, rate = self.settings.words_at_once, self.settings.words_per_s
@@ -122,6 +146,7 @@ class Paced(Generic[X, Y]):
         kept = store.get(_WAITING)
         self._kept = kept is not None
         self._waiting = {} if kept is None else {name: deque(values) for name, values in pickle.loads(kept)}
+        self._tell()
 
     def save(self, store: StepStore) -> None:
         self._step.save(store)
@@ -148,18 +173,23 @@ class Paced(Generic[X, Y]):
             self._pace.serve()
         while sum(map(len, self._waiting.values())) > self._pace.settings.most_waiting:
             out += self._finish(next(iter(self._waiting)))
+        self._tell()
         return out
 
     def on_timer(self) -> Iterable[Y]:
         out: list[Y] = []
         if not self._waiting or not self._pace.may_slice():
             return out
-        until = self._pace.clock() + self._pace.settings.slice_s
+        until = self._pace.clock() + self._pace.slice_s()
         while self._waiting:
             out += self._slice(next(iter(self._waiting)))
             if self._pace.clock() >= until:
                 break
+        self._tell()
         return out
+
+    def _tell(self) -> None:
+        (self._pace.behind.add if self._waiting else self._pace.behind.discard)(id(self))
 
     def next_timer_s(self) -> float | None:
         return 0.0 if self._waiting else None

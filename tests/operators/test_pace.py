@@ -27,7 +27,7 @@ TALK = (
     "Ben, can you book the room for Monday?",
     "Yes, I will do that.",
 )
-TIGHT = PaceSettings(words_per_s=1.0, words_at_once=1.0, slice_s=0.01)
+TIGHT = PaceSettings(words_per_s=1.0, words_at_once=1.0, slice_s=0.01, turn_s=0.01)
 
 
 @dataclass
@@ -165,6 +165,21 @@ def test_work_done_beforehand_is_not_done_again() -> None:
         assert meeting.feed(change) == plain.feed(change)
         assert len(engine.read_so_far) == ahead or before == ahead
     assert len(engine.read_so_far) <= 2 * 6 + 1
+
+
+def test_slices_are_long_only_where_nobody_is_within_its_budget() -> None:
+    clock = Clock(step=0.0)
+    pace = Pace(
+        PaceSettings(words_per_s=1.0, words_at_once=5.0, slice_s=0.002, turn_s=0.02, calm_s=10.0), clock
+    )
+    pace.behind |= {1, 2}
+    assert pace.takes("flood", 9)
+    assert not pace.takes("flood", 9)
+    assert pace.slice_s() == 0.01
+    pace.takes("calm", 2)
+    assert pace.slice_s() == 0.002
+    clock.now = 11.0
+    assert pace.slice_s() == 0.01
 
 
 def test_a_budget_comes_back_with_time() -> None:
