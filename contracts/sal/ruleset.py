@@ -2,7 +2,7 @@
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Final, Literal, get_args
 
 from . import grammar, tree
@@ -41,6 +41,7 @@ class Rule:
         units: held values and loops to be brought up to date before.
         fields: fields of the item that it looks at, for explanations.
         steady: whether the values of its repairs depend on the item alone.
+        together: whether it looks at several items at once: what it says of one may depend on others.
     """
 
     number: int
@@ -59,6 +60,7 @@ class Rule:
     units: tuple[int, ...]
     fields: tuple[str, ...]
     steady: bool
+    together: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +78,11 @@ class RuleSet:
     def version(self) -> str:
         """Short name of these very rules, for ``versions.rules``."""
         return f"{self.name}/{self.hash[:12]}"
+
+    @property
+    def together(self) -> bool:
+        """Whether a rule that is held while a meeting lasts looks at several items at once."""
+        return any(rule.together for rule in self.rules if rule.at != "final")
 
 
 def load_rules(text: str, name: str = "rules") -> RuleSet:
@@ -163,7 +170,32 @@ def _compiled(parsed: tree.Rule, compiler: Compiler, number: int) -> Rule:
         number, parsed.name.strip(), parsed.line, parsed.text, _stage_of(clauses.get("at"), needs, item_lists, parsed),
         _severity_of(clauses.get("severity")), action, repairs, item_lists, unit, body.run, when, needs,
         compiler.used(), _fields_read(parsed.body), not repair_needs,
+        _item_lists_named(parsed) > bool(item_lists),
     )  # fmt: skip
+
+
+def _item_lists_named(parsed: tree.Rule) -> int:
+    """How often a rule names a list of items; one about each item does so once, in its loop."""
+    found = 0
+    waiting = [parsed.body, *(part for clause in parsed.clauses for part in _parts(clause))]
+    while waiting:
+        node = waiting.pop()
+        found += isinstance(node, tree.Name) and (node.name == "items" or node.name in ITEM_LISTS)
+        waiting += _parts(node)
+    return found
+
+
+def _parts(node: tree.Node | tree.Clause) -> list[tree.Node]:
+    """Terms right under a node or clause of a tree."""
+    found: list[tree.Node] = []
+    for part in fields(node):
+        value = getattr(node, part.name)
+        for one in value if isinstance(value, tuple) else (value,):
+            if isinstance(one, tree.Node):
+                found.append(one)
+            elif isinstance(one, tree.Assignment):
+                found.append(one.value)
+    return found
 
 
 def _clauses_of(parsed: tree.Rule) -> dict[str, tree.Clause]:

@@ -122,11 +122,13 @@ class MeetingLedger:
         self.stage = draft.stage
         self._whole_passed, self._passed = verified.whole[:LISTED], verified.passed[:LISTED]
         out = self._rules_in_force(verified.assertions)
-        if draft.stage != "provisional" or verified.items is not self._heard:
+        if draft.stage != "provisional" or verified.together or verified.items is not self._heard:
             items = {item.item_id: item for item in verified.items}
-            for item_id in self._in_order(items):
-                if self._concerns(item_id, items.get(item_id), draft):
-                    out += self._update(item_id, items.get(item_id))
+            ids = self._in_order(items)
+            concerned = [i for i in ids if self._concerns(i, items.get(i), draft)]
+            # A rule about several items holds for a draft as a whole: items of several drafts may break it together.
+            for item_id in ids if verified.together else concerned:
+                out += self._update(item_id, items.get(item_id))
         if draft.stage == "provisional":
             self._heard = verified.items
         out += self._ask_whole(replace(self._whole, doubts=verified.doubts))

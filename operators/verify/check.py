@@ -146,7 +146,7 @@ class Verifier:
             ruled = memory.guard.apply(draft, items, summary, notices, plainer)
         return Verified(
             draft, ruled.items, summary, verdict, tuple(notices), None if rules is None else rules.version,
-            ruled.doubts, ruled.whole, ruled.passed,
+            ruled.doubts, ruled.whole, ruled.passed, rules is not None and rules.together,
         )  # fmt: skip
 
     def forget(self, meeting_id: str) -> None:

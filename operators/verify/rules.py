@@ -122,7 +122,7 @@ class RuleGuard:
         self._reads_all = any(rule.needs & set(FINAL_LISTS) for rule in rules.rules)
         early = self._checked("revision")
         self._needs = frozenset[str]().union(*(rule.needs for rule in early))
-        self._reads_duration = any("duration" in rule.text for rule in early)
+        self._reads_duration = any("duration_s" in rule.text for rule in early)
         self._about_items = {stage: self._rules_about_items(stage) for stage in _STAGES}
         self._beside: tuple[tuple[object, ...], ...] = ((), (), ())
         self._looked: _Looked | None = None
@@ -147,9 +147,9 @@ class RuleGuard:
     def _told(
         self, draft: Draft, summary: Iterable[SummarySentence], notices: Iterable[str]
     ) -> tuple[object, ...]:
-        """What else than items rules read of a draft; an early one says nothing of some of it."""
-        if draft.stage != "provisional":
-            self._beside = tuple(summary), tuple(notices), draft.gaps
+        """What else than items rules read of a draft; an early one has no summary, the last one stands."""
+        told = tuple(summary) if draft.stage != "provisional" else self._beside[0]
+        self._beside = told, tuple(notices), draft.gaps
         named = zip(("summary", "notices", "gaps"), self._beside, strict=True)
         return (
             draft.start_ns, draft.tai_utc_offset_s, draft.zero_ns,
@@ -241,26 +241,21 @@ class RuleGuard:
                 made = self._made[item_id] = _Made(item, item_of(item))
             document.put(item.section, made.item)
         self._current, self._rewritten = live, set()
-        if draft.stage != "provisional":
-            zero_ns = draft.zero_ns
-            summary, notices, _ = self._beside
-            document.replace("summary", summary)
-            document.replace("notices", notices)
-            document.replace(
-                "gaps",
-                [
-                    Gap(
-                        start_s=seconds(g.start_ns, zero_ns),
-                        end_s=seconds(g.end_ns, zero_ns),
-                        what=g.text,
-                        stream=g.device,
-                    )
-                    for g in draft.gaps
-                ],
-            )
-
+        zero_ns = draft.zero_ns
+        summary, notices, _ = self._beside
+        document.replace("summary", summary)
+        document.replace("notices", notices)
+        document.replace(
+            "gaps",
+            [
+                Gap(
+                    start_s=seconds(g.start_ns, zero_ns), end_s=seconds(g.end_ns, zero_ns), what=g.text,
+                    stream=g.device,
+                )
+                for g in draft.gaps
+            ],
+        )  # fmt: skip
         if draft.stage == "final" and self._reads_all:
-            zero_ns = draft.zero_ns
             document.replace(
                 "utterances",
                 [

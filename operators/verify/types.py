@@ -124,6 +124,7 @@ class Verified:
         doubts: reasons for a person to look at the minutes as a whole.
         whole: names of rules about the whole that hold.
         passed: those, and the rules about items that hold for every item.
+        together: whether a rule looks at several items at once, so that it holds for all of the draft or not at all.
     """
 
     draft: Draft
@@ -135,6 +136,7 @@ class Verified:
     doubts: tuple[str, ...] = ()
     whole: tuple[str, ...] = ()
     passed: tuple[str, ...] = ()
+    together: bool = False
 
 
 def seconds(time_ns: int, zero_ns: int) -> float:
