@@ -119,7 +119,11 @@ def perceive_room(
         return Received(topic.name, _SHARD, offset, 0, False, value)
 
     def through(message: Received) -> list[Outgoing]:
-        return perceive.on_batch(clock.on_batch(ingest.on_batch([message])))
+        out = perceive.on_batch(clock.on_batch(ingest.on_batch([message])))
+        # A microphone whose sound waits for an answer would else be read to its end meanwhile, and kept in memory.
+        while perceive.held_up and (answer := ordered.drain(_SHARD)) is not None:
+            out += perceive.answered(*answer)
+        return out
 
     for control in room.control:
         yield from through(received(CONTROL, control.to_bytes()))

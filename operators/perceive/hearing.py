@@ -114,6 +114,11 @@ class Hearing:
         """How many pieces of a device wait for the answer that decides them."""
         return self._speech.unanswered(device)
 
+    @property
+    def held_up(self) -> bool:
+        """Whether further sound waits for an answer."""
+        return self._speech.held_up
+
     def goes_on_through_step(self, device: str) -> bool:
         """Whether something that began before the device's clock was last set is not decided."""
         return self._speech.goes_on_through_step(device)

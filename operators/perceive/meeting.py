@@ -444,6 +444,11 @@ class MeetingPerception:
             return len(stream.undecoded) + self._hearing.unanswered(stream.device)
         return int(not self._pictures.idle(name))
 
+    @property
+    def held_up(self) -> bool:
+        """Whether further sound waits for an answer."""
+        return self._hearing.held_up
+
     def waits_for(self) -> tuple[str, ...]:
         """Why a meeting that was told to be over has not ended, in words for an operator; empty where it has."""
         if self.end is None or self.ended:

@@ -323,6 +323,11 @@ class Perceive:
         """Whether a meeting has not ended."""
         return any(not meeting.ended for meeting in self._meetings.values())
 
+    @property
+    def held_up(self) -> bool:
+        """Whether sound of a meeting waits for an answer."""
+        return any(meeting.held_up for meeting in self._meetings.values())
+
     def _check_idle(self) -> list[Outgoing]:
         """Everything that had come was handled: time that passes from here on is silence."""
         now_s, before_s = self._clock_s(), self._caught_up_at_s

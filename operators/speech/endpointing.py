@@ -5,9 +5,10 @@ proposes an end (`Proposed`): text made of exactly that sound can be shown at on
 taken back (`Resumed`); if the pause lasts, the piece is closed with the same range (`Closed`), and nothing is
 recognised twice. Everything counts in frames of the microphone's own sound, so the same sound gives the same pieces.
 
-Where several people share a microphone they follow each other without such a pause. There a piece also ends where a
-sentence does, which only its text can tell: the endpointer asks (`Asked`), at the end of a short pause and now and
-then in speech without one, and takes no further frame until it is told by `go_on`.
+A piece also ends where a sentence does, which only its text can tell: the endpointer asks (`Asked`), at the end of a
+pause that alone would not end it, and takes no further frame until it is told by `go_on`. At a seat's own microphone
+the pause has to be so long that the answer is mostly there by then. Where several people share a microphone they follow
+each other without a pause: there it asks at the shortest, and now and then in speech without one.
 """
 
 from dataclasses import dataclass, field
@@ -27,9 +28,10 @@ class EndpointSettings:
     place. Partial passes come `partial_every_frames` after each other or after a proposal, and less often the longer
     a piece gets: each reads all of it, and adds little to what stands.
 
-    At a microphone that several people share, a pause of `sentence_pause_frames` ends a piece of at least
-    `sentence_after_frames` where a sentence ends before it. A piece of `look_after_frames` is looked through for the
-    end of a sentence, and again every `look_every_frames`.
+    A pause of `sentence_pause_frames` ends a piece of at least `sentence_after_frames` where a sentence ends before it.
+    At a microphone that several people share those are `shared_sentence_pause_frames` and
+    `shared_sentence_after_frames`, and a piece of `look_after_frames` is looked through for the end of a sentence, and
+    again every `look_every_frames`.
     """
 
     voiced_above: float = 0.5
@@ -46,8 +48,10 @@ class EndpointSettings:
     partial_every_frames: int = 32
     partial_part: int = 4
     shared_pauses: tuple[tuple[int, int], ...] = ((94, 14), (190, 10), (310, 7))
-    sentence_pause_frames: int = 3
-    sentence_after_frames: int = 14
+    sentence_pause_frames: int = 8
+    sentence_after_frames: int = 31
+    shared_sentence_pause_frames: int = 3
+    shared_sentence_after_frames: int = 14
     look_after_frames: int = 62
     look_every_frames: int = 31
 
@@ -56,6 +60,12 @@ class EndpointSettings:
             raise ValueError("tail_frames must be at least 1 and below hang_over_frames")
         if self.cut_window_frames >= self.max_frames:
             raise ValueError("cut_window_frames must be below max_frames, or a cut could leave nothing")
+
+    def asks_after(self, shared: bool) -> tuple[int, int]:
+        """Silent frames after which it is asked whether a sentence has ended, and the least length of the piece."""
+        if shared:
+            return self.shared_sentence_pause_frames, self.shared_sentence_after_frames
+        return self.sentence_pause_frames, self.sentence_after_frames
 
     def pause_that_ends(self, frames: int, shared: bool) -> int:
         """Silent frames that end a piece of this length."""
@@ -204,11 +214,11 @@ class Endpointer:
             return self._resume(ask)
         end = self._last_voiced + 1 + self.settings.tail_frames
         pause = len(self.frames) - self.settings.resume_frames - 1 - self._last_voiced
+        least_pause, least_frames = self.settings.asks_after(self.shared)
         if (
-            self.shared
-            and ask
-            and pause >= self.settings.sentence_pause_frames
-            and self._last_voiced + 1 - self._first_voiced >= self.settings.sentence_after_frames
+            ask
+            and pause >= least_pause
+            and self._last_voiced + 1 - self._first_voiced >= least_frames
             and self._voiced >= self.settings.min_voiced_frames
         ):
             self.asking = end

@@ -193,7 +193,8 @@ class MeetingSpeech:
             if track.stream.newest_ns is not None
         ]
         if newest:
-            self._pieces.forget(max(newest) - self.settings.echo_memory_ns)
+            # What waits to be decided is compared with what was said then, however long ago that is by now.
+            self._pieces.forget(min(max(newest), self._decided_ns) - self.settings.echo_memory_ns)
         return self._pieces.take()
 
     def mark_ns(self, device: str) -> int:
@@ -206,6 +207,11 @@ class MeetingSpeech:
         if not marks:
             raise KeyError(f"no sound of device {device!r} yet")
         return min(marks)
+
+    @property
+    def held_up(self) -> bool:
+        """Whether further sound waits for an answer, which tells whether a sentence has ended."""
+        return any(track.endpointer.asking for track in self._tracks.values())
 
     def unanswered(self, device: str) -> int:
         """How many pieces of this device wait for the answer that decides them."""
@@ -243,9 +249,11 @@ class MeetingSpeech:
         # Differencing keeps rumble and mains hum from passing for loudness.
         edges = samples[:, 1:] - 0.9 * samples[:, :-1]
         levels = 10.0 * np.log10(np.mean(np.square(edges), axis=1) + 1e-12)
+        undecided = max(len(other.undecided) for other in self._tracks.values()) + len(frames)
         for frame, probability, level_db in zip(frames, probabilities, levels, strict=True):
             frame.probability, frame.level_db = float(probability), float(level_db)
-            self._seats.add(track.key, Level(track.at_ns(frame), frame.level_db, frame.probability))
+            level = Level(track.at_ns(frame), frame.level_db, frame.probability)
+            self._seats.add(track.key, level, undecided)
             track.heard(frame)
             track.undecided.append(frame)
         if track.delays is not None:

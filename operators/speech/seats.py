@@ -17,7 +17,7 @@ import numpy.typing as npt
 from operators.speech.stream import FRAME_NS
 
 LEVELS_KEPT = 160
-"""Frames (5 s) of each microphone that others are compared with."""
+"""Frames (5 s) of each microphone that others are compared with, besides those that wait to be decided."""
 
 _LOWEST_DB, _BINS = -45, 91
 """Histogram of level differences: 1 dB a bin, -45 to +45 dB."""
@@ -82,15 +82,17 @@ class Microphone:
     """
 
     def __init__(self) -> None:
-        self.levels: deque[Level] = deque(maxlen=LEVELS_KEPT)
+        self.levels: deque[Level] = deque()
         self._heard: Level | None = None
         self.floor_db = -70.0
         self._minimum_db = 0.0
         self._minimum_frames = 0
         self._settled = False
 
-    def add(self, level: Level) -> None:
-        """Add the next frame."""
+    def add(self, level: Level, undecided: int = 0) -> None:
+        """Add the next frame; so many wait to be decided."""
+        while len(self.levels) >= LEVELS_KEPT + undecided:
+            self.levels.popleft()
         heard = self._heard
         level.lost = level.level_db < _NOTHING_DB
         if level.lost and heard is not None and level.start_ns - heard.start_ns <= _HELD_NS:
@@ -272,9 +274,9 @@ class Seats:
         self.microphones: dict[str, Microphone] = {}
         self._pairs: dict[tuple[str, str], PairBalance] = {}
 
-    def add(self, microphone: str, level: Level) -> None:
-        """Tell the level of a frame, in order per microphone."""
-        self.microphones.setdefault(microphone, Microphone()).add(level)
+    def add(self, microphone: str, level: Level, undecided: int = 0) -> None:
+        """Tell the level of a frame, in order per microphone; so many frames of one wait to be decided."""
+        self.microphones.setdefault(microphone, Microphone()).add(level, undecided)
 
     def forget(self, microphone: str) -> None:
         """The microphone is gone; what was learned about its pairs stays for its return."""

@@ -5,7 +5,7 @@ is, and when; what is heard is tested with the weights elsewhere.
 """
 
 import json
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -163,6 +163,51 @@ def test_every_utterance_is_one_piece_of_the_right_speaker(straight: Player, tru
         if piece.end_ns > START_NS + (SECONDS - 1) * 1_000_000_000:
             continue
         assert any(overlapping([piece], u) for u in own) or piece.end_ns - piece.start_ns < 900_000_000, piece
+
+
+@dataclass
+class Late(Player):
+    """Answers with sentences, and only now and then, at the end at the latest."""
+
+    every: int = 1
+    _drained: int = 0
+    _due: list[RecognitionRequest] = field(default_factory=list)
+
+    def drain(self) -> None:
+        self._drained += 1
+        while todo := self.meeting.advance():
+            self.events += todo
+            self._due += [event for event in todo if isinstance(event, RecognitionRequest)]
+            if self._drained % self.every == 0:
+                self._tell()
+
+    def finish(self, sounds: dict[str, Pcm]) -> None:
+        self.every = 1
+        self._tell()
+        super().finish(sounds)
+
+    def _tell(self) -> None:
+        due, self._due = self._due, []
+        for request in due:
+            heard = answer(request)
+            ended = replace(heard.words[0], text=f"{heard.text}.")
+            self.meeting.result(
+                request.piece_id, request.version, replace(heard, text=ended.text, words=(ended,))
+            )
+
+
+def test_who_speaks_is_decided_the_same_however_long_the_sound_waits_for_an_answer(
+    activity: VoiceActivity, room: dict[str, Pcm], straight: Player
+) -> None:
+    closed = []
+    for every in (1, 10**6):
+        played = Late(player(activity, room).meeting, every=every)
+        played.play(room)
+        played.finish(room)
+        closed.append(sorted(played.closed(), key=lambda piece: piece.piece_id))
+    assert closed[0] == closed[1]
+    # Of the pieces of one person some are now two.
+    assert len(straight.closed()) < len(closed[0]) < len(straight.closed()) + 5
 
 
 def test_edges_are_close_to_the_truth(straight: Player, truth: Truth) -> None:

@@ -188,32 +188,48 @@ def asked(
     return steps
 
 
-PAUSED = "V" * SETTINGS.sentence_after_frames + "." * SETTINGS.sentence_pause_frames + "V" * 20 + "." * 26
+def paused(shared: bool) -> str:
+    """Speech with the shortest pause at which it is asked, in the shortest piece."""
+    pause, length = SETTINGS.asks_after(shared)
+    return "V" * length + "." * pause + "V" * 20 + "." * 26
 
 
-def test_a_short_pause_ends_a_piece_where_a_sentence_ends() -> None:
-    steps = asked(PAUSED, 0)
+PAUSED = paused(shared=True)
+
+
+@pytest.mark.parametrize("shared", [True, False])
+def test_a_short_pause_ends_a_piece_where_a_sentence_ends(shared: bool) -> None:
+    pattern = paused(shared)
+    steps = asked(pattern, 0, shared=shared)
     pieces = [step for _, step in steps if isinstance(step, Closed)]
     (question,) = (step for _, step in steps if isinstance(step, Asked))
     assert question.pause
     assert [f.index for f in question.frames] == [f.index for f in pieces[0].frames]
-    assert pieces[0].last_voiced.index == (SETTINGS.sentence_after_frames - 1) * 512
+    assert pieces[0].last_voiced.index == (SETTINGS.asks_after(shared)[1] - 1) * 512
     assert pieces[1].frames[0].index == pieces[0].frames[-1].index + 512
-    assert pieces[1].last_voiced.index == (PAUSED.rindex("V")) * 512
+    assert pieces[1].last_voiced.index == (pattern.rindex("V")) * 512
 
 
-def test_nobody_asks_at_a_shorter_pause_in_a_shorter_piece_or_at_a_seats_own_microphone() -> None:
-    for pattern, shared in ((PAUSED, False), (PAUSED.replace("V.", "V", 1), True), (PAUSED[1:], True)):
+def test_nobody_asks_at_a_shorter_pause_or_in_a_shorter_piece() -> None:
+    own = paused(shared=False)
+    short = (
+        (PAUSED.replace("V.", "V", 1), True),
+        (PAUSED[1:], True),
+        (own.replace("V.", "V", 1), False),
+        (own[1:], False),
+    )
+    for pattern, shared in (*short, (PAUSED, False)):
         steps = names(asked(pattern, 0, shared=shared))
         assert "Asked" not in steps
         assert steps.count("Closed") == 1
 
 
-def test_where_no_sentence_ends_everything_is_as_at_a_seats_own_microphone() -> None:
+def test_where_no_sentence_ends_everything_is_as_if_nobody_had_asked() -> None:
     rng = np.random.default_rng(5)
     pattern = "".join("V" if voiced else "." for voiced in np.repeat(rng.random(60) < 0.75, 7))
     alike = EndpointSettings(shared_pauses=SETTINGS.shorter_pauses)
-    straight, questioned = run(pattern), asked(pattern, None, reload=True, settings=alike)
+    silent = EndpointSettings(sentence_after_frames=10**6)
+    straight, questioned = run(pattern, silent), asked(pattern, None, reload=True, settings=alike)
     kept = (Opened, Proposed, Closed, Dropped)
     assert sum(isinstance(step, Asked) for _, step in questioned) > 3
 

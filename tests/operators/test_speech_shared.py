@@ -69,6 +69,7 @@ class Player:
     asked: int = 0
     held: int = 0
     waiting: int = 0
+    piled_up: int = 0
     _due: list[tuple[int, RecognitionRequest]] = field(default_factory=list)
 
     def play(self, track: Pcm, restart_every: int = 0, activity: VoiceActivity | None = None) -> "Player":
@@ -95,7 +96,9 @@ class Player:
     def _collect(self, now: int) -> bool:
         """Take events and give the answers that are due; False if nothing happened."""
         events = self.meeting.advance()
-        self.waiting = max([self.waiting, *(len(track.undecided) for track in self.meeting._tracks.values())])
+        waiting = max(len(track.undecided) for track in self.meeting._tracks.values())
+        self.waiting = max(self.waiting, waiting)
+        self.piled_up = max(self.piled_up, 0 if self.meeting.held_up else waiting)
         for event in events:
             if isinstance(event, RecognitionRequest):
                 self.asked += event.kind != "partial"
@@ -124,6 +127,21 @@ def player(
     meeting = MeetingSpeech(SpeechSettings(partials=live, speculative=live), activity)
     meeting.open_stream("room", 0, speaker, RATE_HZ, 1)
     return Player(meeting, ends=ends)
+
+
+@pytest.mark.parametrize("live", [True, False])
+def test_at_a_seats_own_microphone_a_longer_pause_ends_a_piece_with_its_sentence(
+    activity: VoiceActivity, track: Pcm, live: bool
+) -> None:
+    own = player(activity, "Anna", live=live).play(track)
+    deaf = player(activity, "Anna", live=live, ends=()).play(track)
+    assert len(own.closed) > len(deaf.closed)
+    for late, restart_every in (([5, 11], 37), ([60], 0)):
+        delayed = player(activity, "Anna", live=live)
+        delayed.late = late
+        assert delayed.play(track, restart_every, activity).described() == own.described()
+    # Who reads a file is told when to stop for an answer, or most of the file would be in memory before it comes.
+    assert delayed.piled_up < 10 < delayed.waiting
 
 
 @pytest.fixture(scope="module", params=[(3,), (2, 3)], ids=["sentences", "short sentences"])
