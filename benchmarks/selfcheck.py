@@ -30,6 +30,7 @@ from . import (
     coldstart,
     compliance,
     cues,
+    flood,
     fuzz,
     ingest,
     item_evaluation,
@@ -65,6 +66,7 @@ KEYS: Final[Mapping[str, Mapping[str, Sequence[str]]]] = {
         **dict.fromkeys(_SINGLE, ()),
     },
     "latency of words": {"bare_loop_ms": RANKS, "ratio_to_bare_loop": (), "final_text_ms": RANKS, "item_ms": RANKS},
+    "flood": {"event_ms": RANKS, "event_ms_by_shard": (), "cpu_cores": (), "max_lateness_ms": ()},
     "throughput": {"utterances_per_s": (), "event_ms": RANKS, "steady_per_s": ()},
     "alignment": {
         **dict.fromkeys(("calibrated", "flash", "blind"), ("sound_sound", "sound_video", "sound_slide")),
@@ -271,6 +273,7 @@ def _checks(scratch: Path, installation: Installation) -> dict[str, Callable[[],
         "latency of words": lambda: latency.measure(
             words, installation, meetings=2, repeat=1, transcript_only=True, loop_messages=20
         ),
+        "flood": lambda: flood.others(installation, meetings=2, seconds=4.0, times=10.0, seed=0),
         "throughput": lambda: throughput.measure(installation, meetings=3, utterances=40),
         "memory": lambda: memory.measure(
             installation, hours=0.05, per_s=30.0, sound_minutes=0.0, speed=1.0, seed=0

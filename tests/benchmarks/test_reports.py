@@ -8,7 +8,6 @@ import time
 
 import pytest
 
-from benchmarks import throughput
 from benchmarks.memory import flatness
 from benchmarks.report import print_report
 from benchmarks.resources import ResourceWatch, usage_of
@@ -24,13 +23,6 @@ def test_a_report_is_one_line_with_machine_and_commit(capsys: pytest.CaptureFixt
     assert (report["benchmark"], report["seed"], report["lost"]) == ("latency", 7, 0)
     assert report["commit"]
     assert {"cpu", "cores", "load_average", "python", "platform", "packages"} <= report["machine"].keys()
-
-
-def test_no_model_is_a_clear_refusal(capsys: pytest.CaptureFixture[str]) -> None:
-    assert throughput.main(["--voice", "model"]) == 2
-    out, err = capsys.readouterr()
-    assert out == ""
-    assert "no minutes model is released yet" in err
 
 
 def test_missing_keys_are_named() -> None:

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from benchmarks.flood import first_events_ms, plan
 from benchmarks.rooms import invented_talk, meeting_ids, spoken_room, transcript_room
 from benchmarks.talk import event_times_ms, in_turn, lines_of
 from benchmarks.watching import Seen
@@ -94,6 +95,27 @@ def test_events_without_a_cause_of_their_own_are_left_out(other: Seen) -> None:
     truth = {"m": [said(n) for n in range(4)]}
     sent = {("m", n): n * 1_000_000 for n in range(4)}
     assert event_times_ms([event(3.0, 11.0), other], truth, sent) == [pytest.approx(10.0)]
+
+
+def test_an_event_of_a_flood_is_timed_from_the_utterance_before_it() -> None:
+    sent = {("m", n): n * 4_000_000_000 for n in range(3)}
+    seen = [
+        event(1.0, 4_020.0),  # about the first utterance, but made known by the second
+        event(3.0, 4_050.0),  # a second event of the same utterance
+        event(5.0, 8_030.0, stage="settled"),
+        event(5.0, 8_040.0),
+        event(5.0, 8_040.0, meeting_id="flood"),
+    ]
+    assert first_events_ms(seen, {"m"}, sent) == [pytest.approx(20.0), pytest.approx(40.0)]
+
+
+def test_only_the_first_meeting_floods() -> None:
+    sent, others = plan(("a", "b", "c"), seconds=8.0, times=10.0, seed=1)
+    spoken = {m: [at for at, line in sent if line.meeting == m and line.spoken is not None] for m in "abc"}
+    assert {meeting: len(times) for meeting, times in spoken.items()} == {"a": 20, "b": 2, "c": 2}
+    assert set(others) == {"b", "c"}
+    assert [at for at, _ in sent] == sorted(at for at, _ in sent)
+    assert spoken["b"][1] - spoken["b"][0] == pytest.approx(4.0)
 
 
 def test_a_transcript_of_any_kind_becomes_a_room_of_words(tmp_path: Any) -> None:
