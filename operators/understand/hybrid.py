@@ -25,7 +25,7 @@ from operators.understand.engine import RuleEngine
 from operators.understand.follow import FIRMLY_AGREED
 from operators.understand.hear import Heard
 from operators.understand.lately import Lately, Weighed, is_candidate
-from operators.understand.merge import LIGHT, PUT_ASIDE, restate
+from operators.understand.merge import PUT_ASIDE, restate
 from operators.understand.scorer import Scorer, heard_by, judged
 from operators.understand.senses import sure_by_senses
 from operators.understand.state import Around, Draft, Hint, Memory, State, Telling, piece
@@ -112,8 +112,6 @@ class HybridEngine(RuleEngine):
         said = scores[-1]
         if reading.taken_back and said.withdrawn < self.hybrid.doubt:
             after = replace(after, drafts=_given_back(reading, after.drafts))
-        if reading.taken_back:
-            after = replace(after, drafts=_with_siblings(reading, after.drafts))
         return self._scored(replace(after, memory=memory), scores, reading.heard), reading
 
     def _scored(self, state: State, scores: Sequence[UtteranceScores], heard: Heard) -> State:
@@ -390,47 +388,6 @@ def _given_back(reading: Reading, drafts: tuple[Draft, ...]) -> tuple[Draft, ...
         return drafts
     standing = {d.id: d for d in reading.before.drafts if not d.withdrawn}
     return tuple(standing.get(d.id, d) if d.withdrawn and d.reasons[-1] != PUT_ASIDE else d for d in drafts)
-
-
-def _with_siblings(reading: Reading, drafts: tuple[Draft, ...]) -> tuple[Draft, ...]:
-    """Decisions that stand on the same talk as one that was just taken back, and were not spoken of since, go with it."""
-    standing = {d.id for d in reading.before.drafts if not d.withdrawn}
-    lately = (*reading.before.recent[-_SPOKEN_OF:], reading.heard)
-    spoken_of = frozenset().union(*(c.clause.stems for h in lately for c in h.clauses)) - LIGHT
-    gone = [
-        _talk_of(d, reading.heard.index)
-        for d in drafts
-        if d.withdrawn and d.family == "decision" and d.id in standing and spoken_of & d.stems
-    ]
-    return tuple(
-        replace(d, withdrawn=True)
-        if d.family == "decision"
-        and not d.withdrawn
-        and any(
-            first - _BEFORE <= _main_index(d) <= last and d.last_index <= last + _SIBLING
-            for first, last in gone
-        )
-        else d
-        for d in drafts
-    )
-
-
-_SPOKEN_OF: Final = 5
-"""Utterances before one that takes something back that tell what it means: else it may mean something else."""
-_BEFORE: Final = 2
-"""Utterances before it that are of the same talk."""
-_SIBLING: Final = 3
-"""Utterances after the talk about a decision in which what agrees with it is still of that talk."""
-
-
-def _talk_of(draft: Draft, now: int) -> tuple[int, int]:
-    """The first and the last utterance that a decision stands on."""
-    own = [p.index for p in draft.evidence if p.weight >= 1.0 and p.index < now] or [draft.first_index]
-    return min(own), max(own)
-
-
-def _main_index(draft: Draft) -> int:
-    return max(draft.evidence, key=lambda p: (p.weight, p.index)).index
 
 
 def _is_about(fresh: Draft, undone: Draft) -> bool:

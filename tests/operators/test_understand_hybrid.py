@@ -362,19 +362,3 @@ def test_in_sparse_talk_each_task_rests_on_its_own_words_alone(kind: str, spans:
     engine = HybridEngine(scorer=Says(scores), appraisal=_BY_SCORE)
     items = _standing(engine, engine.finish(_read(engine, spoken)), kind)
     assert [len(item.evidence) for item in items] == spans
-
-
-def test_what_stands_on_the_same_talk_as_a_decision_goes_with_it_when_that_is_taken_back() -> None:
-    liked = "Everybody wants the old place."
-    before = (("Mira", "It rained on Sunday."), ("Tom", liked), ("Mira", "So we decided on the mill."))
-    talk = (("Tom", "The dog ate a door."), ("Tom", "My shoes are wet."), ("Mira", "Mine too."))
-    scores = {liked: UtteranceScores(decision=0.9), before[2][1]: UtteranceScores(decision=0.9)}
-
-    def standing(*after: tuple[str, str]) -> list[DraftItem]:
-        engine = HybridEngine(scorer=Says(scores), appraisal=_BY_SCORE)
-        return _standing(engine, engine.finish(_read(engine, _said(*before, *talk, *after))), "decision")
-
-    assert len(standing()) == 2
-    assert standing(("Mira", "No dogs there. So scrap the mill.")) != []
-    scores["No dogs there. So scrap the mill."] = UtteranceScores(withdrawn=0.3)
-    assert standing(("Mira", "No dogs there. So scrap the mill.")) == []
