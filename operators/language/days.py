@@ -57,6 +57,9 @@ _UNABLE: Final = re.compile(
     r"open))(?: all| again)?) $"
 )
 """Who is not there then: the day is named for something else than the task."""
+_READ: Final = 1200
+_BESIDE: Final = 200
+"""Characters of a clause that are looked through, and before each day: nobody speaks longer ones."""
 _BUT: Final = re.compile(r"\b(?:but|so|then|make|rather|instead)\b")
 
 
@@ -73,10 +76,10 @@ class NamedDay:
 def named_days(norm: str, asked: bool) -> tuple[NamedDay, ...]:
     """Days of a clause in order; ``asked`` says whether it ends with a question mark."""
     out: list[NamedDay] = []
-    for phrase in time_phrases(norm):
+    for phrase in time_phrases(norm[:_READ]):
         if phrase.kind not in DAY_KINDS:
             continue
-        before, after = norm[: phrase.first], norm[phrase.last :]
+        before, after = norm[max(0, phrase.first - _BESIDE) : phrase.first], norm[phrase.last :]
         strongly = bool(
             (_DENIED.search(before) and phrase.prep not in ("until", "till", "before"))
             or _FAILS.match(after)
