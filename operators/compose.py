@@ -173,6 +173,12 @@ def statement_tokens(clause: Clause) -> tuple[Token, ...]:
 _CLOSERS = words_in("okay then right yes yeah please sorry so and but mind alright ok")
 
 
+def forget_made() -> None:
+    """Forget what was kept of sentences, as a purged meeting's must be."""
+    clean.cache_clear()
+    _plainness.cache_clear()
+
+
 @lru_cache(maxsize=8192)
 def clean(text: str, limit: int = 30) -> str:
     """An utterance as sentences of the summary: fillers and asides out, at most ``limit`` words.

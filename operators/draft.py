@@ -6,7 +6,8 @@ the order in which it was heard, so that provisional minutes are there at once.
 
 import pickle
 import re
-from collections.abc import Iterable, Iterator, Sequence
+import threading
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 from typing import Final
@@ -29,7 +30,7 @@ from operators.align.aligned import (
     Unheard,
 )
 from operators.broker.sink import Outgoing
-from operators.compose import summary
+from operators.compose import forget_made, summary
 from operators.language.foreign import in_english
 from operators.language.text import STOP
 from operators.pace import Pace, Paced
@@ -401,7 +402,10 @@ class Drafting:
 
     def words_in(self, value: Aligned | Outgoing) -> int:
         """See `operators.pace.Sliced`."""
-        return len(value.spoken.text.split()) if isinstance(value, Heard) else 0
+        if isinstance(value, Heard):
+            # Not every language parts its words by blanks, and who floods need not speak at all.
+            return max(1, len(value.spoken.text.split()), len(value.spoken.text) // 6)
+        return 1 if isinstance(value, Unheard) else 0
 
     def slices(self, value: Aligned | Outgoing) -> Iterator[None]:
         """See `operators.pace.Sliced`."""
@@ -422,13 +426,27 @@ class Drafting:
             if isinstance(change, Purged):
                 del self._meetings[change.meeting_id]
                 self._engine.forget_made()
+                forget_made()
                 self._purged.add(change.meeting_id)
         return out
+
+
+def per_worker_pace() -> Callable[[], Pace]:
+    """The pace of the thread that asks: each worker has a thread of its own, and its shards make their steps there."""
+    workers = threading.local()
+
+    def pace() -> Pace:
+        if not hasattr(workers, "pace"):
+            workers.pace = Pace()
+        found: Pace = workers.pace
+        return found
+
+    return pace
 
 
 def understand(
     up: KeyedStream[tuple[int, Aligned | Outgoing]], stores: Stores, engine: RuleEngine
 ) -> KeyedStream[tuple[int, Drafted]]:
     """Find decisions, actions and questions, and compose what the minutes would say."""
-    pace = Pace()
-    return by_shard("understand", up, stores, lambda _: Paced(Drafting(engine), pace))
+    pace = per_worker_pace()
+    return by_shard("understand", up, stores, lambda _: Paced(Drafting(engine), pace()))

@@ -1,9 +1,10 @@
 """Meetings that bring more than their share are worked off in slices, so that others need not wait for them.
 
 All shards of a worker take turns in one thread, and what runs is not interrupted. Each meeting has a budget of words.
-Within it, what a meeting brings is done at once. What a meeting brings beyond it waits, is done slice by slice, and only
-in turns in which no other meeting brought anything. Where there is no meeting within its budget, as when a log is read
-anew, slices are as long as a turn may be. That decides when something is done, never what comes out.
+Within it, what a meeting brings is done at once. What a meeting brings beyond it waits and is done slice by slice: in turns
+in which no other meeting brought anything, and in every second turn where others always do. Slices are short as long
+as little waits; they grow with what waits, and where there is no meeting within its budget, as when a log is read anew, up
+to what a turn may take. That decides when something is done, never what comes out.
 """
 
 import pickle
@@ -32,9 +33,11 @@ class PaceSettings:
     Attributes:
         words_per_s, words_at_once: what a meeting may bring in the long run, and at once.
         slice_s: a slice ends with the piece of work in which it has taken so long.
-        turn_s: so long all shards' slices may take together where no meeting is within its budget.
+        turn_s: so long all shards' slices may take together where no meeting is within its budget, or as much waits as may.
         calm_s: a meeting within its budget that brought nothing for so long does not count.
-        most_waiting: values of one shard that wait at most. More are done at once: then the log waits.
+        most_waiting: values of one shard that are to wait at most.
+        overfull_s: so long a turn works on what is more than that. It is longer than the turn that the source of the
+            log plans for (`operators.broker.turns`), which then hands on half as much, and so on: the log waits.
     """
 
     words_per_s: float = 20.0
@@ -43,17 +46,19 @@ class PaceSettings:
     turn_s: float = 0.025
     calm_s: float = 10.0
     most_waiting: int = 500
+    overfull_s: float = 0.1
 
     def __post_init__(self) -> None:
         if (
-            min(self.words_per_s, self.words_at_once, self.slice_s, self.turn_s, self.calm_s) <= 0
+            min(self.words_per_s, self.words_at_once, self.slice_s, self.turn_s, self.calm_s, self.overfull_s)
+            <= 0
             or self.most_waiting < 1
         ):
             raise ValueError("a meeting needs words, and work on what is beyond them needs time")
 
 
 class Pace:
-    """Budgets of all meetings, shared by the shards of a process."""
+    """Budgets of all meetings, shared by the shards of one worker, which take turns in its thread."""
 
     def __init__(
         self, settings: PaceSettings = PaceSettings(), clock: Callable[[], float] = time.monotonic
@@ -63,7 +68,8 @@ class Pace:
         self._left: dict[str, tuple[float, float]] = {}
         self._calm: dict[str, float] = {}
         """When meetings within their budgets last brought something; the newest last."""
-        self._served = False
+        self.served = 0
+        """How often a meeting within its budget was served."""
         self.behind: set[int] = set()
         """Shards that have something waiting."""
 
@@ -78,18 +84,28 @@ class Pace:
         self._calm.pop(meeting_id, None)
         if within:
             self._calm[meeting_id] = now
+        self._trim(now)
         if len(self._left) > _REMEMBERED:
             self._forget(now)
         return within
 
-    def slice_s(self) -> float:
-        """How long a slice may take now."""
-        long_ago = self.clock() - self.settings.calm_s
-        while self._calm and next(iter(self._calm.values())) <= long_ago:
+    def waits(self, meeting_id: str) -> None:
+        """A meeting that still has something waiting is none for which slices must be short."""
+        self._calm.pop(meeting_id, None)
+
+    def _trim(self, now: float) -> None:
+        while self._calm and next(iter(self._calm.values())) <= now - self.settings.calm_s:
             del self._calm[next(iter(self._calm))]
-        if self._calm:
-            return self.settings.slice_s
-        return max(self.settings.slice_s, self.settings.turn_s / max(1, len(self.behind)))
+
+    def slice_s(self, waiting: int) -> float:
+        """How long a slice may take now, where so many values wait."""
+        self._trim(self.clock())
+        longest = max(self.settings.slice_s, self.settings.turn_s / max(1, len(self.behind)))
+        if not self._calm:
+            return longest
+        # Half of what may wait is no hurry: that is a minute or two of a meeting.
+        hurry = min(1.0, max(0.0, 2 * waiting / self.settings.most_waiting - 1))
+        return self.settings.slice_s + hurry * (longest - self.settings.slice_s)
 
     def _forget(self, now: float) -> None:
         most, rate = self.settings.words_at_once, self.settings.words_per_s
@@ -100,13 +116,8 @@ class Pace:
         }
 
     def serve(self) -> None:
-        """A meeting within its budget was served in this turn."""
-        self._served = True
-
-    def may_slice(self) -> bool:
-        """Whether a slice may run in this turn; every other one at least may."""
-        served, self._served = self._served, False
-        return not served
+        """A meeting within its budget was served."""
+        self.served += 1
 
 
 class Sliced(Protocol[X, Y]):
@@ -140,6 +151,9 @@ class Paced(Generic[X, Y]):
         self._waiting: dict[str, deque[X]] = {}
         self._begun: dict[str, Iterator[None]] = {}
         self._kept = False
+        self._seen = 0
+        """`Pace.served` when this shard last looked."""
+        self._stood_back = False
 
     def open(self, store: StepStore) -> None:
         self._step.open(store)
@@ -155,7 +169,7 @@ class Paced(Generic[X, Y]):
                 _WAITING, pickle.dumps([(name, list(values)) for name, values in self._waiting.items()])
             )
         elif self._kept:
-            store.delete(_WAITING)
+            store.forget(_WAITING)  # it may be of a meeting that was purged
         self._kept = bool(self._waiting)
 
     def on_batch(self, values: list[X]) -> list[Y]:
@@ -168,19 +182,30 @@ class Paced(Generic[X, Y]):
             within = self._pace.takes(meeting_id, self._step.words_in(value))
             if meeting_id in self._waiting or not within:
                 self._waiting.setdefault(meeting_id, deque()).append(value)
+                self._pace.waits(meeting_id)
                 continue
             out += self._step.on_batch([value])
             self._pace.serve()
-        while sum(map(len, self._waiting.values())) > self._pace.settings.most_waiting:
+        until = self._pace.clock() + self._pace.settings.overfull_s
+        while self._many() > self._pace.settings.most_waiting and self._pace.clock() < until:
             out += self._finish(next(iter(self._waiting)))
         self._tell()
         return out
 
+    def _many(self) -> int:
+        return sum(map(len, self._waiting.values()))
+
+    def _may_slice(self) -> bool:
+        """Not in a turn in which another meeting was served, but in every second one."""
+        served, self._seen = self._seen != self._pace.served, self._pace.served
+        self._stood_back = served and not self._stood_back
+        return not self._stood_back
+
     def on_timer(self) -> Iterable[Y]:
         out: list[Y] = []
-        if not self._waiting or not self._pace.may_slice():
+        if not self._waiting or not self._may_slice():
             return out
-        until = self._pace.clock() + self._pace.slice_s()
+        until = self._pace.clock() + self._pace.slice_s(self._many())
         while self._waiting:
             out += self._slice(next(iter(self._waiting)))
             if self._pace.clock() >= until:

@@ -137,8 +137,8 @@ class MinutesModel:
         Raises:
             MinutesModelUnusable: it does not run, or what comes out are no probabilities.
         """
-        told = self.told("", "Good morning.", (0.0,) * len(self.layout.cues))
         try:
+            told = self.told("", "Good morning.", (0.0,) * len(self.layout.cues))
             (first,) = self.scores(Window((told,)))
         except Exception as error:  # the library's own kinds, and ours for outputs of other shapes
             raise MinutesModelUnusable(f"{self._path}: does not run") from error
@@ -198,7 +198,7 @@ def _reader_of(path: Path, told: dict[str, str], threads: int) -> tuple[ReaderSe
         raise MinutesModelUnusable(f"{beside}: {error}") from error
     except (KeyError, ValueError, TypeError) as error:
         raise MinutesModelUnusable(f"{path}: is no minutes model") from error
-    if reader.digest != told["reader"] or shares.shape != (len(HEADS),):
+    if reader.digest != told["reader"] or shares.shape != (len(HEADS),) or not np.isfinite(shares).all():
         raise MinutesModelUnusable(f"{beside}: belongs to other weights than {path.name}")
     return reader, shares
 

@@ -2,6 +2,7 @@
 
 import itertools
 import random
+import threading
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -9,7 +10,7 @@ import pytest
 
 from operators.align.aligned import Aligned, Ended, Heard, Setting, Settled
 from operators.broker.sink import Outgoing
-from operators.draft import Drafted, Drafting, MeetingDrafts
+from operators.draft import Drafted, Drafting, MeetingDrafts, per_worker_pace
 from operators.pace import Pace, Paced, PaceSettings
 from operators.store import Stores
 from operators.understand.engine import RuleEngine
@@ -112,10 +113,26 @@ def test_a_slice_waits_for_a_turn_in_which_nobody_else_was_served() -> None:
     pace = Pace(TIGHT, Clock(step=0.02))
     busy, other = Paced(Drafting(RuleEngine()), pace), Paced(Drafting(RuleEngine()), pace)
     busy.on_batch(said("flood", 4))
-    pace.may_slice()
+    busy.on_timer()
     other.on_batch(said("calm", 1)[:1])
     assert not busy.on_timer()
     assert busy.on_timer() or busy.on_timer()
+
+
+@pytest.mark.parametrize("behind", (1, 3))
+def test_what_waits_gets_its_turn_where_others_are_always_served(behind: int) -> None:
+    pace = Pace(TIGHT, Clock(step=0.02))
+    busy = [Paced(Drafting(RuleEngine()), pace) for _ in range(behind)]
+    other = Paced(Drafting(RuleEngine()), pace)
+    for place, step in enumerate(busy):
+        step.on_batch(said(f"flood{place}", 4))
+    out: list[list[Drafted]] = [[] for _ in busy]
+    for turn in range(80):
+        other.on_batch(said(f"calm{turn}", 1)[:1])
+        for place, step in enumerate(busy):
+            out[place] += step.on_timer()
+    assert all(step.next_timer_s() is None for step in busy)
+    assert all(drafts for drafts in out)
 
 
 def test_no_more_waits_than_may() -> None:
@@ -123,6 +140,31 @@ def test_no_more_waits_than_may() -> None:
     step = Paced(Drafting(RuleEngine()), Pace(settings, Clock(step=0.0)))
     changes = said("flood", 30)
     assert len(of_meeting(step.on_batch(changes), "flood")) == len(changes) - 5
+
+
+def test_a_turn_ends_where_far_too_much_waits() -> None:
+    settings = PaceSettings(words_per_s=1.0, words_at_once=1.0, most_waiting=5, overfull_s=0.1)
+    step = Paced(Drafting(RuleEngine()), Pace(settings, Clock(step=0.001)))
+    changes = said("flood", 300)
+    first = step.on_batch(changes)
+    assert 0 < len(of_meeting(first, "flood")) < 150
+    assert len(of_meeting([*first, *step.on_batch([])], "flood")) > len(of_meeting(first, "flood"))
+    whole = Drafting(RuleEngine()).on_batch(changes)
+    assert of_meeting([*step.on_batch([]), *drained(step)], "flood")[-1] == of_meeting(whole, "flood")[-1]
+
+
+def test_shards_of_different_threads_do_not_share_a_pace() -> None:
+    seen: list[Pace] = []
+    workers = per_worker_pace()
+
+    def look() -> None:
+        seen.extend((workers(), workers()))
+
+    for _ in range(2):
+        thread = threading.Thread(target=look)
+        thread.start()
+        thread.join()
+    assert seen[0] is seen[1] and seen[2] is seen[3] and seen[0] is not seen[2]
 
 
 @pytest.mark.parametrize("slices", (0, 1, 3))
@@ -175,11 +217,14 @@ def test_slices_are_long_only_where_nobody_is_within_its_budget() -> None:
     pace.behind |= {1, 2}
     assert pace.takes("flood", 9)
     assert not pace.takes("flood", 9)
-    assert pace.slice_s() == 0.01
+    pace.waits("flood")
+    assert pace.slice_s(1) == 0.01
     pace.takes("calm", 2)
-    assert pace.slice_s() == 0.002
+    assert pace.slice_s(1) == pace.slice_s(250) == 0.002
+    assert pace.slice_s(375) == pytest.approx(0.006)
+    assert pace.slice_s(900) == 0.01
     clock.now = 11.0
-    assert pace.slice_s() == 0.01
+    assert pace.slice_s(1) == 0.01
 
 
 def test_a_budget_comes_back_with_time() -> None:
