@@ -449,4 +449,4 @@ def understand(
 ) -> KeyedStream[tuple[int, Drafted]]:
     """Find decisions, actions and questions, and compose what the minutes would say."""
     pace = per_worker_pace()
-    return by_shard("understand", up, stores, lambda _: Paced(Drafting(engine), pace()))
+    return by_shard("understand", up, stores, lambda shard: Paced(Drafting(engine), pace(), shard))

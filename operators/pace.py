@@ -14,9 +14,11 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Final, Generic, Protocol, TypeVar
 
+from operators import telemetry
 from operators.store import StepStore
 
 _WAITING: Final = b"waiting"
+_DONE: Final = object()
 _REMEMBERED: Final = 4096
 """Meetings whose budgets are remembered; those that have all of theirs are forgotten first."""
 
@@ -145,8 +147,10 @@ class Sliced(Protocol[X, Y]):
 class Paced(Generic[X, Y]):
     """The step of a shard, at the pace of its meetings. Values of one meeting stay in their order."""
 
-    def __init__(self, step: Sliced[X, Y], pace: Pace) -> None:
+    def __init__(self, step: Sliced[X, Y], pace: Pace, shard: int = 0) -> None:
         self._step = step
+        self._shard = shard
+        self._told = 0
         self._pace = pace
         self._waiting: dict[str, deque[X]] = {}
         self._begun: dict[str, Iterator[None]] = {}
@@ -214,7 +218,14 @@ class Paced(Generic[X, Y]):
         return out
 
     def _tell(self) -> None:
-        (self._pace.behind.add if self._waiting else self._pace.behind.discard)(id(self))
+        if self._waiting:
+            self._pace.behind.add(id(self))
+        else:
+            self._pace.behind.discard(id(self))
+        waiting = self._many()
+        if waiting != self._told and (probe := telemetry.probe()) is not None:
+            probe.work_waiting(self._shard, waiting)
+        self._told = waiting
 
     def next_timer_s(self) -> float | None:
         return 0.0 if self._waiting else None
@@ -224,9 +235,8 @@ class Paced(Generic[X, Y]):
         begun = self._begun.get(meeting_id)
         if begun is None:
             begun = self._begun[meeting_id] = self._step.slices(self._waiting[meeting_id][0])
-        for _ in begun:
-            return []
-        return self._finish(meeting_id)
+        worked = next(begun, _DONE) is not _DONE
+        return [] if worked else self._finish(meeting_id)
 
     def _finish(self, meeting_id: str) -> list[Y]:
         """The rest of the work on the first value that waits; then it is another meeting's turn."""

@@ -37,6 +37,9 @@ class Probe(Protocol):
     def read_behind(self, shard: int, age_s: float) -> None:
         """The newest message that a source handed on had been sent so long before."""
 
+    def work_waiting(self, shard: int, number: int) -> None:
+        """So many changes of meetings that bring more than their share have been read and wait to be worked off."""
+
     def meetings_overdue(self, shard: int, number: int) -> None:
         """So many meetings were told to be over a while ago and have not ended."""
 

@@ -90,6 +90,7 @@ METRICS: Final = (
     Metric("minuted.text.latency", "histogram", "s", "end of speech to its text, where stamps are of now", "state"),
     Metric("minuted.sink.flush", "histogram", "s", "wait for the broker at a snapshot"),
     Metric("minuted.read.behind", "gauge", "s", "age of what is read from the broker, since it was sent", "shard"),
+    Metric("minuted.work.waiting", "gauge", "{change}", "read, and put off since their meeting brings too much", "shard"),
     Metric("minuted.meetings.overdue", "gauge", "{meeting}", "told to be over half a minute ago, not ended", "shard"),
     Metric("minuted.meetings.shed", "gauge", "{meeting}", "left out, as the flow does not keep up", "shard"),
     Metric("minuted.packets.shed", "counter", "{packet}", "left out, as the flow did not keep up", "shard"),
@@ -258,6 +259,9 @@ class Exporting:
 
     def read_behind(self, shard: int, age_s: float) -> None:
         self.measure("minuted.read.behind", age_s, str(shard))
+
+    def work_waiting(self, shard: int, number: int) -> None:
+        self.measure("minuted.work.waiting", number, str(shard))
 
     def meetings_overdue(self, shard: int, number: int) -> None:
         self.measure("minuted.meetings.overdue", number, str(shard))
