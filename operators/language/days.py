@@ -15,12 +15,14 @@ DAY_KINDS: Final = frozenset(
 """Kinds of time phrases that name a day."""
 _SAID: Final = re.compile(
     r"\b(?:(?:i|you|we|@)(?: have| had| just)? (?:said|told (?:you|them|him|her|us))|promised|had|wrote|put|"
-    r"pencilled in|agreed(?: on)?|instead of|"
-    r"rather than|"
-    r"than|away from|forget|scrap|scratch)(?: (?:it|that|them|down|in|about))?(?: (?:for|by|on|till|until|as|to|"
-    r"the))* $"
+    r"pencilled in|agreed(?: on)?)(?: (?:it|that|them|down|in|about))?(?: (?:for|by|on|till|until|as|to|the))* $"
 )
-"""What was said before, or what something else is put in the place of."""
+"""What was said before: as often to confirm it as to change it."""
+_INSTEAD: Final = re.compile(
+    r"\b(?:instead of|rather than|than|away from|forget|scrap|scratch)(?: (?:it|that|them|down|in|about))?"
+    r"(?: (?:for|by|on|till|until|as|to|the))* $"
+)
+"""What something else is put in the place of."""
 _BAD_FOR: Final = re.compile(
     r"\b(?:no (?:good|use|help)|too late|useless|hopeless|impossible|not (?:possible|realistic|any good|ready|"
     r"going to (?:work|happen)))"
@@ -35,28 +37,36 @@ _MUCH: Final = r"(?: (?:just|a bit|a little|far|way|really|simply|probably|now|a
 _FAILS: Final = re.compile(
     rf"^(?: [a-z']+){{0,2}}? (?:(?:'s|is|was|will be|would be|looks|seems|sounds|gets|are){_MUCH} "
     r"(?:no (?:good|use|help)|not (?:going to|good|possible|on|any good|any use|free|enough|realistic|great|"
-    r"ideal)|too |out\b|"
+    r"ideal)|too (?!good\b|great\b|nice\b|lovely\b|important\b)|out\b|"
     r"off\b|gone\b|dead\b|silly|daft|tight|late\b|early\b(?! enough)|hopeless|impossible|useless|wrong|"
-    r"optimistic|full\b|"
+    r"optimistic|full\b(?! of\b)|"
     r"bad\b|awful|"
-    r"tricky|difficult|a (?:bank |public )?holiday|taken|blocked|booked|closed|pushing it|a problem|"
-    r"the day (?:i|we) )"
+    r"tricky|difficult|a (?:bank |public )?holiday|taken|blocked|booked|closed|pushing it|a problem)"
     r"|(?:does|will|can|would|is) not (?:really )?(?:work|do|suit|fit|happen|going to|be (?:enough|possible|ready))"
     r"|clashes|falls through|no longer)"
 )
 """What is said of a day that will not do."""
+_IS_FOR: Final = re.compile(r"^ (?:'s|is|was|will be|would be) the day (?:i|we) ")
+"""What a day is for, which may or may not stand in the way of anything else."""
 _UNABLE: Final = re.compile(
     r"\b(?:(?:can|could|will) not (?:do|make|manage|have|get|come)(?: (?:it|that|you|there|them))?(?: (?:on|by|"
     r"before|till|until|the|for))*"
     r"|(?:i|he|she|we|they|you|@|~) (?:am|is|are|will be) (?:still |only |all |both )?(?:away|off|out|gone|busy|"
     r"teaching|working|abroad|"
-    r"travelling|not(?: (?:here|in|on|at|about|around|there|back|free))?|on|in|at|with)"
+    r"travelling|not(?: (?:here|in|on|at|about|around|there|back|free))?)"
     r"(?: (?!(?:i|you|we|he|she|they|it|so|but|then|will|make|let)\b)[\w'-]+){0,6}?"
-    r"|(?:i|we|he|she|they|@) (?:have|has)(?: got)? (?:the|a|an|my|our) [\w' -]{3,30}?"
+    r"|you are (?:still |only |all |both )?(?:on|at|with)"
+    r"(?: (?!(?:i|you|we|he|she|they|it|so|but|then|will|make|let)\b)[\w'-]+){0,6}?"
     r"|[\w'-]+ (?:'s|is|are) (?:away|off|closed|shut|out|on holiday|not (?:in|there|open)|only (?:in|there|"
     r"open))(?: all| again)?) $"
 )
 """Who is not there then: the day is named for something else than the task."""
+_ELSEWHERE: Final = re.compile(
+    r"\b(?:(?:i|he|she|we|they|you|@|~) (?:am|is|are|will be) (?:still |only |all |both )?(?:on|in|at|with)"
+    r"(?: (?!(?:i|you|we|he|she|they|it|so|but|then|will|make|let)\b)[\w'-]+){0,6}?"
+    r"|(?:i|we|he|she|they|@) (?:have|has)(?: got)? (?:the|a|an|my|our) [\w' -]{3,30}?) $"
+)
+"""Where somebody is then or what they have on, which may be the very reason for the day."""
 _READ: Final = 1200
 _BESIDE: Final = 200
 """Characters of a clause that are looked through, and before each day: nobody speaks longer ones."""
@@ -71,6 +81,8 @@ class NamedDay:
     dropped: bool
     strongly: bool
     """Dropped by words that leave no doubt, not only by somebody who is away then."""
+    doubtful: bool
+    """Dropped only if another day is named in its place: the same words confirm a day, or say what it is for."""
 
 
 def named_days(norm: str, asked: bool) -> tuple[NamedDay, ...]:
@@ -83,12 +95,16 @@ def named_days(norm: str, asked: bool) -> tuple[NamedDay, ...]:
         strongly = bool(
             (_DENIED.search(before) and phrase.prep not in ("until", "till", "before"))
             or _FAILS.match(after)
-            or _SAID.search(before)
+            or _INSTEAD.search(before)
             or _BAD_FOR.search(before)
             or (asked and _STILL.search(before))
         )
-        unable = _UNABLE.search(f"{before}") is not None and not _BUT.search(before[-14:])
-        out.append(NamedDay(phrase, strongly or unable, strongly))
+        but = _BUT.search(before[-14:]) is not None
+        unable = _UNABLE.search(before) is not None and not but
+        said = _SAID.search(before) is not None or _IS_FOR.match(after) is not None
+        beside = _ELSEWHERE.search(before) is not None and not but
+        doubtful = (said or beside) and not (strongly or unable)
+        out.append(NamedDay(phrase, strongly or unable or doubtful, strongly or said, doubtful))
     return tuple(out)
 
 

@@ -70,6 +70,19 @@ _ONE_AFTER: Final = re.compile(
 )
 """Days told by their distance to one that was said before."""
 
+_CONTRAST: Final = re.compile(
+    r"\b(?:but|instead|no longer|after all|make (?:it|that)|(?:can|could|will) not)\b"
+)
+"""What shows that a day said before is brought up to change it, though no other one is named yet."""
+ANY_TASK: Final = stems(
+    "do does done doing finish finished ready start manage suit suits best early earliest late latest okay fine "
+    "realistic possible deadline need needed want wanted expect expected volunteer volunteers time free until till "
+    "next"
+)
+"""Words of questions that may be asked about any task."""
+_JUST_WHEN: Final = re.compile(r"\b(?:when|(?:which|what) (?:day|date))(?: (?:again|then|exactly))?$")
+"""How a question ends that asks when what was just promised comes (*And I'd need the write-up when?*)."""
+
 
 @dataclass(frozen=True, slots=True)
 class _Day:
@@ -105,6 +118,26 @@ def correct(heard: Heard, drafts: list[Draft], state: State, look_back: int) -> 
     return False
 
 
+def asks_else(before: Heard, draft: Draft) -> bool:
+    """Whether an utterance ends with a question about something else than a task.
+
+    What answers it (*Monday*, *I can*, *No*) then says nothing about the task.
+    """
+    last = before.clauses[-1] if before.clauses else None
+    if last is None or not last.clause.question_mark:
+        return False
+    norm = last.clause.norm
+    return speaks_of_else(last, draft) and not named_days(norm, False) and not _JUST_WHEN.search(norm)
+
+
+def speaks_of_else(clause: HeardClause, draft: Draft) -> bool:
+    """Whether a clause has words of its own, none of a task and nothing that may stand for it (*it*, *that*)."""
+    if {w for t in clause.clause.tokens for w in t.low.split()} & _THINGS:
+        return False
+    known = clause.clause.stems - TIME_STEMS
+    return bool(known - LIGHT - ANY_TASK) and not known & draft.stems
+
+
 def _stands(draft: Draft) -> bool:
     if draft.family != "action" or draft.withdrawn or draft.mode in ("refused", "offer"):
         return False
@@ -118,6 +151,10 @@ def _days_in(heard: Heard) -> list[_Day]:
         for place, clause in enumerate(heard.clauses)
         for day in named_days(clause.clause.norm, clause.clause.question_mark)
     ]
+    other = {bare_words(d.day.phrase) for d in found if not d.day.dropped}
+    if not any(_CONTRAST.search(c.clause.norm) or _ONE_AFTER.search(c.clause.norm) for c in heard.clauses):
+        # *We agreed on Friday*, *we have a stall on Friday*: no word of another day, so nothing is changed.
+        found = [d for d in found if not d.day.doubtful or other - {bare_words(d.day.phrase)}]
     gone = {bare_words(d.day.phrase) for d in found if d.day.dropped}
     return [
         d
@@ -376,6 +413,8 @@ def _told_alone(heard: Heard, drafts: list[Draft], state: State, days: Sequence[
     about = not spoken_of or bool(shared(spoken_of, draft.stems))
     if not (mine or (asked and about) or DATE_OPEN in draft.reasons or (timed and just)):
         return None
+    if before.spoken.speaker != heard.spoken.speaker and asks_else(before, draft):
+        return False  # *When do you fly to Rome?* *Monday.*
     if not mine and heard.clauses[alone[-1].place].clause.question_mark:
         return None  # *Sorry, Sunday?* asks what was said
     only = not any(_another(heard, p, draft, alone[-1].day.phrase, state) for p in range(len(heard.clauses)))

@@ -12,7 +12,7 @@ from operators.language.words import words_in
 from operators.understand.due import said_due
 from operators.understand.hear import Heard, HeardClause
 from operators.understand.merge import LIGHT, TIME_STEMS, said_in
-from operators.understand.redate import DATE_OPEN
+from operators.understand.redate import ANY_TASK, DATE_OPEN, asks_else, speaks_of_else
 from operators.understand.state import Claim, Draft, State, later_due, piece
 
 TAKEN_OVER: Final = "taken over"
@@ -58,6 +58,17 @@ _ME: Final = re.compile(
     r"friday|saturday|sunday)\b)"
 )
 """How somebody takes on what nobody has, or what was too much for another."""
+_AS_I_SEE_IT: Final = re.compile(
+    _LEADS_IN + r"(?:(?:for|to|with|on) me|my (?:job|turn|department|lot|patch|line|one))"
+    r"(?! it is(?: then)?$)(?: (?!(?:i|we|then|because|since|my)\b)[\w'-]+){1,3}? "
+    r"(?:is|are|was|were|will|would|has|looks|seems|sounds|feels|works|suits)\b"
+)
+"""*For me Saturday is better*, *my department on Mondays is closed*: no task is taken on by that."""
+_ONLY_NO: Final = re.compile(r"^(?:(?:no|nope|sorry|oh|well|@)(?: |$))+$")
+_FOR_ANYBODY: Final = re.compile(
+    r"^(?:(?:and|but|so|then|okay|right|well) )*(?:who|any|anyone|anybody|someone)\b"
+)
+_YOU_COULD: Final = re.compile(r"\b(?:can|could|will|would|may|might) (?:you|@)\b")
 _MYSELF: Final = re.compile(
     r"^(?:.{0,40} )?i (?:will|would|am|shall|can|could)\b.{0,40}\b(?:myself|instead|for you|off you|"
     r"off your hands|then)\b"
@@ -120,7 +131,7 @@ def take_over(heard: Heard, drafts: list[Draft], state: State) -> bool:
             continue
         claim, put_right = taker
         at = next(_given(heard, drafts, claim, state, here=place > 0 and put_right), None)
-        if at is None:
+        if at is None or (place == 0 and _only_mentioned(clause, drafts[at], state)):
             continue
         due = later_due(drafts[at].due, said_due(heard, place)) if clause.dues else drafts[at].due
         own = claim.kind == "self"
@@ -149,6 +160,19 @@ def _taker(clause: HeardClause, place: int, heard: Heard) -> tuple[Claim, bool] 
     if mention is None or (group in ("who", "theirs") and not (right or denies)):
         return None
     return _claim(mention), right or denies
+
+
+def _only_mentioned(clause: HeardClause, draft: Draft, state: State) -> bool:
+    """Whether a name is said in answer to something else (*Who is at the door?* *Oh no, that is Tom.*)."""
+    named = _THEIRS.match(clause.clause.norm)
+    if named is None or not state.recent or re.search(r"\bnot (?:me|mine|you)\b", clause.clause.norm):
+        return False
+    before = state.recent[-1]
+    if before.index <= draft.last_index:
+        return asks_else(before, draft)
+    return bool(before.clauses) and all(
+        speaks_of_else(c, draft) or not c.clause.stems - LIGHT for c in before.clauses
+    )
 
 
 def _claim(mention: Mention) -> Claim:
@@ -191,9 +215,21 @@ def declined(heard: Heard, drafts: list[Draft], state: State) -> None:
             and 0 < heard.index - draft.last_index <= 2
             and me in draft.claim.people
         ):
+            if _side_question(heard, draft, state):
+                return
             kept = Claim("you") if draft.mode == "request" else Claim("none")
             drafts[at] = draft.grown(-0.1, NOT_BY_ASKED, claim=kept, called=())
             return
+
+
+def _side_question(heard: Heard, draft: Draft, state: State) -> bool:
+    """Whether a bare *no* answers another question than whether somebody will do a task."""
+    last = state.recent[-1].clauses[-1] if state.recent and state.recent[-1].clauses else None
+    if last is None or not last.clause.question_mark or _YOU_COULD.search(last.clause.norm):
+        return False
+    own = last.clause.stems - TIME_STEMS
+    only_no = all(_ONLY_NO.match(c.clause.norm) for c in heard.clauses)
+    return only_no and bool(own - LIGHT - ANY_TASK) and not own & draft.stems
 
 
 def volunteer(heard: Heard, drafts: list[Draft], state: State) -> bool:
@@ -206,8 +242,10 @@ def volunteer(heard: Heard, drafts: list[Draft], state: State) -> bool:
             continue
         if clause.clause.question_mark and clause.clause.norm not in ("me", "on me"):
             continue
-        plainly = _ME.match(clause.clause.norm) is not None
+        plainly = _ME.match(clause.clause.norm) is not None and not _AS_I_SEE_IT.match(clause.clause.norm)
         at = _free(heard, drafts, place) if plainly else None
+        if at is not None and place == 0 and _answers_else(clause, drafts[at], state):
+            continue
         if at is None and (
             plainly or clause.signals & {"commit", "accept"} or _MYSELF.search(clause.clause.norm)
         ):
@@ -229,6 +267,15 @@ def volunteer(heard: Heard, drafts: list[Draft], state: State) -> bool:
         )
         return True
     return False
+
+
+def _answers_else(clause: HeardClause, draft: Draft, state: State) -> bool:
+    """Whether *I can* answers a question of its own (*Can you hear me, Tom?*) that was asked after a task."""
+    if not state.recent or {w for t in clause.clause.tokens for w in t.low.split()} & _PRONOUNS:
+        return False
+    before = state.recent[-1]
+    anybody = any(_FOR_ANYBODY.match(c.clause.norm) for c in before.clauses[-1:])
+    return not anybody and asks_else(before, draft)
 
 
 def questioned(heard: Heard, drafts: list[Draft], state: State) -> None:
@@ -291,6 +338,7 @@ def _in_question(
         means = {w for t in clause.clause.tokens for w in t.low.split()} & _PRONOUNS
         common = (clause.clause.stems - TIME_STEMS - LIGHT) & draft.stems
         asked = bool(state.recent) and me in state.recent[-1].called and "accept" in heard.signals()
+        asked = asked and not asks_else(state.recent[-1], draft)
         own = clause.clause.stems - TIME_STEMS - LIGHT - draft.stems
         if (
             (plainly and (age <= 3 or DATE_OPEN not in draft.reasons))

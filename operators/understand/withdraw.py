@@ -37,13 +37,21 @@ _PLAIN = frozenset(
     )
 )
 _NEW_MATTER = frozenset(("commit", "promise", "decide", "assign"))
+_PUT_SOMEWHERE = re.compile(r"\bdrop (?:[\w'-]+ ){1,4}?(?:at|with|to|into|onto|outside|behind|home)\b")
+"""*Drop the keys at the desk* hands something over."""
 ANYONE_REACH = 4
 """Turns after which a bare *scratch that* by somebody else no longer means an item."""
 
 
 def take_back(heard: Heard, drafts: list[Draft], state: State, look_back: int) -> bool:
     """Mark what is taken back; true if there was anything."""
-    hits = [(c, h) for c in heard.clauses for h in c.hits if h.rule.signal == "withdraw"]
+    hits = [
+        (c, h)
+        for c in heard.clauses
+        for h in c.hits
+        if h.rule.signal == "withdraw"
+        and not (h.rule.name in _NAMES_ITS_THING and _PUT_SOMEWHERE.search(c.clause.norm))
+    ]
     if not hits or any("unknown" in c.signals for c, _ in hits):
         return False
     said = frozenset().union(*(c.clause.stems for c in heard.clauses))

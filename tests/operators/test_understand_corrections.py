@@ -251,6 +251,74 @@ def test_the_last_word_on_who_does_it_holds(lines: tuple[str, ...], owner: str |
 
 
 @pytest.mark.parametrize(
+    "talk",
+    [
+        # The day is confirmed or asked back.
+        ("Mira: Great, we agreed on Friday then.",),
+        ("Leo: Great, we agreed on Friday then.",),
+        ("Leo: So you said Friday, right?",),
+        ("Leo: We agreed on Friday, so Friday it is.",),
+        (*_TALK, "Tom: I promised Friday evening to my sister."),
+        # What else is on that day.
+        ("Mira: Friday is the day we open.",),
+        ("Mira: Good.", "Tom: We have a stall on Friday."),
+        ("Tom: Friday's too good to miss.",),
+        ("Leo: Friday is full of visitors, so yes.",),
+        # A day answers another question.
+        ("Mira: When do you fly to Rome?", "Tom: Monday."),
+        ("Leo: What day is the fair?", "Tom: Saturday."),
+    ],
+)
+def test_talk_of_days_moves_no_date(talk: tuple[str, ...]) -> None:
+    for said in ("Tom: I'll paint the gate by Friday.", "Tom: I'll print the posters by Friday."):
+        first = next(i for i in _items(said, *talk) if any(q.utterance_id == "u0" for q in i.evidence))
+        assert (first.owner, first.due) == ("Tom", _march(13))
+
+
+@pytest.mark.parametrize(
+    ("lines", "owner"),
+    [
+        # Small talk with *me* or *I can* in it.
+        (("Mira: Somebody has to book the hall.", "Tom: For me Saturday is better."), None),
+        (("Mira: Somebody has to book the hall.", "Tom: To me it looks fine."), None),
+        (("Mira: Somebody has to book the hall. Can you hear me at the back, Tom?", "Tom: I can."), None),
+        (("Mira: Somebody has to book the hall.", "Leo: Can you hear me, Tom?", "Tom: I can."), None),
+        (("Mira: Somebody has to book the hall.", "Tom: My department on Mondays is closed."), None),
+        (("Mira: Somebody has to book the hall.", "Tom: For me, then."), "Tom"),
+        (("Mira: Somebody has to book the hall.", "Leo: Who can do that?", "Tom: I can."), "Tom"),
+        (("Mira: Somebody has to book the hall.", "Tom: I can, on Friday."), "Tom"),
+        # A *no* to something else.
+        (
+            ("Mira: Tom, can you order the paper? Do you need a code for that?", "Tom: No."),
+            "Tom",
+        ),
+        (("Mira: Tom, can you order the paper?", "Leo: Is it raining?", "Tom: No."), "Tom"),
+        (("Mira: Tom, can you order the paper?", "Tom: No."), None),
+        # Who is only mentioned.
+        (
+            ("Ana: I'll print the menus.", "Leo: Do you have the car today?", "Ana: No Tom has got it."),
+            "Ana",
+        ),
+        (("Ana: I'll print the menus.", "Leo: Who is at the door?", "Ana: Oh no that is Tom."), "Ana"),
+        (("Ana: I'll print the menus.", "Leo: No, Tom does that."), "Tom"),
+        # Who was asked something else.
+        (
+            (
+                "Tom: I'll do the flyers on Thursday.",
+                *_TALK,
+                "Tom: I forgot the fair, about the flyers. Leo, did you park outside?",
+                "Leo: Yes.",
+            ),
+            "Tom",
+        ),
+    ],
+)
+def test_talk_of_other_things_gives_a_task_to_nobody(lines: tuple[str, ...], owner: str | None) -> None:
+    first = next(i for i in _items(*lines) if any(q.utterance_id == "u0" for q in i.evidence))
+    assert first.owner == owner
+
+
+@pytest.mark.parametrize(
     ("said", "back"),
     [
         (
@@ -260,6 +328,7 @@ def test_the_last_word_on_who_does_it_holds(lines: tuple[str, ...], owner: str |
         ("Tom: I'll paint the big banner on Friday.", "Tom: You know what, forget the banner."),
         ("Tom: I'll paint the big banner on Friday.", "Mira: Cross out the banner."),
         ("Tom: I'll paint the big banner on Friday.", "Mira: The banner is dead, then."),
+        ("Tom: I'll paint the big banner on Friday.", "Mira: Drop the banner."),
     ],
 )
 def test_what_is_taken_back_by_its_name_long_after_is_not_published(said: str, back: str) -> None:
@@ -274,6 +343,8 @@ def test_what_is_taken_back_by_its_name_long_after_is_not_published(said: str, b
         "Tom: I can't do two of those in a month.",
         "Mira: Somebody wants to drop the letters in again before Friday.",
         "Mira: Let's not.",
+        "Mira: Drop the banner at the desk.",
+        "Mira: Just drop the banner with the porter.",
     ],
 )
 def test_talk_of_other_things_takes_nothing_back(talk: str) -> None:
