@@ -240,7 +240,7 @@ def volunteer(heard: Heard, drafts: list[Draft], state: State) -> bool:
         myself = _MYSELF.search(clause.clause.norm) is not None
         if clause.signals & {"past", "reported", "joke"} or ("hypothetical" in clause.signals and not myself):
             continue
-        if clause.clause.question_mark and clause.clause.norm not in ("me", "on me"):
+        if clause.clause.question_mark:  # "Me?" asks back
             continue
         plainly = _ME.match(clause.clause.norm) is not None and not _AS_I_SEE_IT.match(clause.clause.norm)
         at = _free(heard, drafts, place) if plainly else None

@@ -285,6 +285,17 @@ def test_talk_of_days_moves_no_date(talk: tuple[str, ...]) -> None:
         (("Mira: Somebody has to book the hall.", "Leo: Can you hear me, Tom?", "Tom: I can."), None),
         (("Mira: Somebody has to book the hall.", "Tom: My department on Mondays is closed."), None),
         (("Mira: Somebody has to book the hall.", "Tom: For me, then."), "Tom"),
+        # Who asks back has not said yes.
+        (("Mira: Somebody has to book the hall.", "Tom: Me?"), None),
+        (
+            (
+                "Mira: Somebody has to book the hall.",
+                "Tom: Me?",
+                "Mira: It's your club.",
+                "Tom: All right, me.",
+            ),
+            "Tom",
+        ),
         (("Mira: Somebody has to book the hall.", "Leo: Who can do that?", "Tom: I can."), "Tom"),
         (("Mira: Somebody has to book the hall.", "Tom: I can, on Friday."), "Tom"),
         # A *no* to something else.
