@@ -50,8 +50,11 @@ def restate(heard: Heard, fresh: Draft, drafts: list[Draft]) -> bool:
             same = (likeness >= 0.6 and common >= 2 and age <= 60) or (likeness >= 0.5 and age <= 10)
         else:
             rivals = draft.claim.kind == fresh.claim.kind == "self" and _owned_apart(draft, fresh)
-            if rivals and _own_work(heard, draft, fresh):
+            others = fresh.claim.kind == "self" and not _same_owner(draft, fresh)
+            if others and _own_work(heard, draft, fresh):
                 continue
+            if age > _NEAR and _owned_apart(draft, fresh) and both - TIME_STEMS <= VERBS:
+                continue  # *You'll have a written quote from me*, *Greta, would you write us something*
             same = (likeness >= (0.01 if _sums_up(fresh) else 0.5) and _same_owner(draft, fresh)) or (
                 likeness > (0.7 if fresh.mode == "request" else 0.5)
                 and age <= 8
@@ -92,6 +95,8 @@ def supersede(heard: Heard, fresh: Draft, drafts: list[Draft]) -> bool:
         place = clause.clause.token_at(aside.end() + 1)
         kept = {t.low for t in tokens[:place]} - STOP
         dropped = {t.low for t in tokens[place : place + 3]} - STOP
+        if not kept or kept & dropped:
+            continue  # *It's not for a hundred people* puts nothing in its place
         for number in range(len(drafts) - 1, -1, -1):
             draft = drafts[number]
             said = {w.strip(",.:?").lower() for w in draft.text.split()}
@@ -129,16 +134,17 @@ def _other_object(draft: Draft, fresh: Draft) -> bool:
         return True
     if _owned_apart(draft, fresh):
         one, other = _words_in(draft.text), _words_in(fresh.text)
-        if all(kept and not stems(" ".join(kept)) & _VERBS for kept in (one - other, other - one)):
+        if all(kept and not stems(" ".join(kept)) & VERBS for kept in (one - other, other - one)):
             return True
     common = draft.stems & fresh.stems
-    only_verb = bool(common) and common <= _VERBS
+    only_verb = bool(common) and common <= VERBS
     apart = draft.stems - common - TIME_STEMS and fresh.stems - common - TIME_STEMS
     dated = draft.due is not None and fresh.due is not None
     long_ago = fresh.first_index - draft.last_index > _OLD
     return only_verb and bool(apart) and (dated or long_ago)
 
 
+_NEAR = 2
 _OLD = 12
 """Utterances after which only a verb in common says no longer that the same thing is meant."""
 
@@ -166,7 +172,7 @@ def _same_owner(draft: Draft, fresh: Draft) -> bool:
 
 LIGHT = stems("come get give go look make pay put run set take want")
 """Verbs that are in too many tasks to say alone which one is meant."""
-_VERBS = stems(" ".join(re.findall(r"(?<=[(|])[a-z]+(?=[|)])", piece_named("TASK_VERB"))))
+VERBS = stems(" ".join(re.findall(r"(?<=[(|])[a-z]+(?=[|)])", piece_named("TASK_VERB"))))
 _SIDES = words_in("back up down out off other another right one")
 _CALENDAR = words_in("""
     Monday Tuesday Wednesday Thursday Friday Saturday Sunday January February March April May June
@@ -186,6 +192,9 @@ def _merged(draft: Draft, fresh: Draft) -> Draft:
         better = better or len(fresh.stems) >= min(len(draft.stems), 3)
     keep_text = draft.family != "decision" or not better
     claim = fresh.claim if fresh.claim.people or fresh.claim.outside else draft.claim
+    if fresh.by_model and (draft.claim.people or draft.claim.outside):
+        # Only scores say that this is about work at all: they do not say whose.
+        claim = draft.claim
     if fresh.mode == "offer" and draft.mode == "" and draft.claim.people:
         # *I could help with that* takes nothing from whoever has it already.
         claim = draft.claim
@@ -196,7 +205,7 @@ def _merged(draft: Draft, fresh: Draft) -> Draft:
         text=draft.text if keep_text else fresh.text,
         support=support,
         evidence=evidence,
-        due=later_due(draft.due, fresh.due),
+        due=draft.due if fresh.by_model and not draft.by_model else later_due(draft.due, fresh.due),
         claim=claim if draft.family == "action" else draft.claim,
         stems=draft.stems | fresh.stems,
         last_index=fresh.last_index,
@@ -266,7 +275,7 @@ def own_task(clause: HeardClause, draft: Draft) -> bool:
         return not named & about
     fresh = known - draft.stems
     common = known & draft.stems
-    return bool(fresh) and (not common or (common <= _VERBS and bool(draft.stems - common - TIME_STEMS)))
+    return bool(fresh) and (not common or (common <= VERBS and bool(draft.stems - common - TIME_STEMS)))
 
 
 _MEANS_BEFORE = words_in("it that this them those these one both same")

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Final
 
 from operators.language.days import named_days
+from operators.language.rules import Hit
 from operators.language.text import stems
+from operators.language.words import words_in
 from operators.understand.birth import SAYS_LITTLE
-from operators.understand.hear import Heard
+from operators.understand.hear import Heard, HeardClause
 from operators.understand.merge import LIGHT, TIME_STEMS
 from operators.understand.state import Draft, State, piece
 
@@ -24,6 +27,9 @@ _SPOKEN_OF = 3
 _NAMES_ITS_THING = frozenset(
     ("then_no_x", "that_is_off", "forget_the_x", "drop_the_x", "cannot_do_the_x_then", "the_x_is_out")
 )
+_MUST_NAME = frozenset(("the_x_is_out",))
+_NAMED_IN = 4
+"""Words in which a thing is named; what follows is why."""
 _ABOUT_DECISIONS = frozenset(("back_to_the_old",))
 _PLAIN = frozenset(
     (
@@ -39,6 +45,8 @@ _PLAIN = frozenset(
 _NEW_MATTER = frozenset(("commit", "promise", "decide", "assign"))
 _PUT_SOMEWHERE = re.compile(r"\bdrop (?:[\w'-]+ ){1,4}?(?:at|with|to|into|onto|outside|behind|home)\b")
 """*Drop the keys at the desk* hands something over."""
+_MAIN = 3.0
+"""Weight of the evidence that an item is made of."""
 ANYONE_REACH = 4
 """Turns after which a bare *scratch that* by somebody else no longer means an item."""
 
@@ -63,33 +71,102 @@ def take_back(heard: Heard, drafts: list[Draft], state: State, look_back: int) -
     supposed = state.recent and any("hypothetical" in c.signals for c in state.recent[-1].clauses)
     if supposed and names <= {"let_us_not"} and state.recent[-1].spoken.speaker != heard.spoken.speaker:
         return False  # *If we had a horse ...* *Let's not.*
+    sayings = tuple(_saying(c, h) for c, h in hits if not _says_nothing(c, h))
     just_done = any(d.withdrawn and heard.index - d.last_index <= 2 for d in drafts)
-    best = _best_taken_back(heard, drafts, names, said, look_back, just_done)
+    best = _best_taken_back(heard, drafts, sayings, said, look_back, just_done)
     if best is None and names & _OFF_THE_LIST:
         # *Take me off again*: off what was spoken of just before, however long ago it was taken on.
         said = said.union(*(c.clause.stems for h in state.recent[-_SPOKEN_OF:] for c in h.clauses))
-        best = _best_taken_back(heard, drafts, names, said, look_back, just_done)
+        best = _best_taken_back(heard, drafts, sayings, said, look_back, just_done)
     if best is None:
         return False
     near = heard.index - drafts[best[1]].last_index <= ANYONE_REACH and not names.isdisjoint(_PLAIN)
     if best[0] <= (0.2 if near else 0.4):
         return False
-    target = drafts[best[1]]
-    spots = {p.quote.utterance_id for p in target.evidence if p.weight >= 2}
-    for place, draft in enumerate(drafts):
-        alike = len(draft.stems & target.stems) >= max(1, 0.5 * min(len(draft.stems), len(target.stems)))
-        same_place = any(p.quote.utterance_id in spots and p.weight >= 1 for p in draft.evidence)
-        near = abs(draft.first_index - target.first_index) <= 4
-        same = (alike and (same_place or near)) or (SAYS_LITTLE in draft.reasons and same_place)
-        if draft is target or (draft.family != "question" and not draft.withdrawn and same):
-            drafts[place] = draft.grown(0.0, hits[0][1].rule.name, piece(heard, 2.0), withdrawn=True)
+    _spread(heard, drafts, drafts[best[1]], hits[0][1].rule.name)
     return True
+
+
+def _spread(heard: Heard, drafts: list[Draft], target: Draft, name: str) -> None:
+    """Take back one item and all others that are made of the same talk; no other rests on that talk any longer."""
+    spots = {p.quote.utterance_id for p in target.evidence if p.weight >= 2}
+    made_of = {p.quote.utterance_id for p in target.evidence if p.weight >= _MAIN}
+    gone: set[str] = set()
+    for place, draft in enumerate(drafts):
+        if draft is not target:
+            if draft.family == "question" or draft.withdrawn:
+                continue
+            alike = len(draft.stems & target.stems) >= max(1, 0.5 * min(len(draft.stems), len(target.stems)))
+            same_place = any(p.quote.utterance_id in spots and p.weight >= 1 for p in draft.evidence)
+            near = abs(draft.first_index - target.first_index) <= 4
+            same = (alike and (same_place or near)) or (SAYS_LITTLE in draft.reasons and same_place)
+            if not same and not (_main(draft) <= made_of and (draft.family == "decision" or draft.by_model)):
+                continue
+        gone |= {p.quote.utterance_id for p in draft.evidence if p.weight >= 2}
+        drafts[place] = draft.grown(0.0, name, piece(heard, 2.0), withdrawn=True)
+    for place, draft in enumerate(drafts):
+        if draft.family == "decision" and not draft.withdrawn and not _main(draft) & gone:
+            drafts[place] = _without(draft, gone)
+
+
+def _main(draft: Draft) -> set[str]:
+    return {p.quote.utterance_id for p in draft.evidence if p.weight >= _MAIN}
+
+
+def _without(draft: Draft, spots: set[str]) -> Draft:
+    """A decision that no longer rests on talk that was taken back."""
+    kept = tuple(p for p in draft.evidence if p.quote.utterance_id not in spots or p.weight < 1)
+    if len(kept) in (0, len(draft.evidence)):
+        return draft
+    gone = {p.index for p in draft.evidence} - {p.index for p in kept}
+    judged = tuple(pair for pair in draft.judged if pair[0] not in gone)
+    return replace(draft, evidence=kept, judged=judged)
+
+
+@dataclass(frozen=True, slots=True)
+class _Saying:
+    """One way in which an utterance takes something back: by what cue, and what it calls by its name."""
+
+    name: str
+    thing: frozenset[str]
+    least: float
+    """Share of the named words that an item must have."""
+
+
+def _saying(clause: HeardClause, hit: Hit) -> _Saying:
+    norm = clause.clause.norm
+    if hit.rule.name in _NAMES_ITS_THING or hit.rule.name in _MUST_NAME:
+        if hit.task is None:
+            return _Saying(hit.rule.name, stems(norm[hit.first : hit.last]) - LIGHT - _OFF_WORDS, 0.34)
+        words = " ".join(_REASON.split(norm[hit.task[0] : hit.task[1]])[0].split()[:_NAMED_IN])
+        thing = stems(words) - LIGHT - _OFF_WORDS
+        least = 0.51 if hit.rule.name == "then_no_x" else 0.5
+        return _Saying(hit.rule.name, thing - TIME_STEMS or thing, least)
+    if hit.rule.name == "i_will_not_after_all" and hit.task is not None:
+        return _Saying(hit.rule.name, stems(norm[hit.task[0] : hit.task[1]]) - LIGHT - _OFF_WORDS, 0.3)
+    object_ = _OBJECT.search(norm, hit.first) if hit.rule.name in _PLAIN else None
+    thing = stems(_REASON.split(object_["thing"])[0]) - _OFF_WORDS if object_ else frozenset()
+    return _Saying(hit.rule.name, thing, 0.3)
+
+
+def _says_nothing(clause: HeardClause, hit: Hit) -> bool:
+    """*No wonder*, *Not announced to me either?*, *because it's off*, *I always forget that* take nothing back."""
+    norm = clause.clause.norm
+    if hit.rule.name == "scratch_that":
+        before, cue = norm[: hit.first].split(), norm[hit.first : hit.last]
+        if cue.startswith(("that ", "it ", "this ")):
+            return "because" in before or bool(stems(" ".join(before)) - _OFF_WORDS) or " off a " in cue
+        return cue.startswith("forget ") and bool(before) and before[-1] in _WHO_FORGETS
+    if hit.rule.name != "then_no_x" or hit.task is None:
+        return False
+    first = norm[hit.task[0] : hit.task[1]].split(" ")[0]
+    return clause.clause.question_mark or first in _IDIOMS
 
 
 def _best_taken_back(
     heard: Heard,
     drafts: Sequence[Draft],
-    names: frozenset[str],
+    sayings: Sequence[_Saying],
     said: frozenset[str],
     look_back: int,
     just_done: bool,
@@ -97,9 +174,10 @@ def _best_taken_back(
     """How well what is most likely taken back fits, and its place."""
     best: tuple[float, int] | None = None
     for place in range(len(drafts) - 1, -1, -1):
-        value = _taken_back_value(heard, drafts[place], names, said, look_back, just_done)
-        if value is not None and (best is None or value > best[0]):
-            best = (value, place)
+        for saying in sayings:
+            value = _taken_back_value(heard, drafts[place], saying, said, look_back, just_done)
+            if value is not None and (best is None or value > best[0]):
+                best = (value, place)
     return best
 
 
@@ -114,9 +192,10 @@ def _no_longer_asked(heard: Heard, drafts: list[Draft], said: frozenset[str], lo
 
 
 def _taken_back_value(
-    heard: Heard, draft: Draft, names: frozenset[str], said: frozenset[str], look_back: int, just_done: bool
+    heard: Heard, draft: Draft, saying: _Saying, said: frozenset[str], look_back: int, just_done: bool
 ) -> float | None:
     """How well a draft fits as what is taken back; None if it cannot be."""
+    names = frozenset((saying.name,))
     if draft.family == "question" or draft.withdrawn or draft.mode == "refused":
         return None
     if draft.support < 0.3 and not draft.by_model:
@@ -133,7 +212,12 @@ def _taken_back_value(
     age = heard.index - draft.last_index
     timed = stems(draft.due.phrase.words) if draft.due else frozenset()
     common = len((draft.stems | timed) & said)
-    if names <= {"the_x_is_out"} and not ((draft.stems | timed) & said) - LIGHT:
+    if saying.thing:
+        by_day = saying.thing <= TIME_STEMS or names <= _OWN_WITHDRAWAL
+        known = draft.stems | timed if by_day else draft.stems
+        if len(saying.thing & known) < saying.least * len(saying.thing):
+            return None
+    elif names <= _MUST_NAME or (common == 0 and names <= _NAMES_ITS_THING):
         return None
     told = any(name in draft.claim.people for name in heard.called)
     mine = draft.speaker == heard.spoken.speaker or told or (own and _owns(heard, draft))
@@ -143,13 +227,13 @@ def _taken_back_value(
         <= {"i_will_not_after_all", "then_i_will_not", "only_joking", "away_that_day", "back_to_the_old"}
         else look_back
     )
-    if common == 0 and (names <= _NAMES_ITS_THING or age > reach):
+    if common == 0 and age > reach:
         return None
     if common == 0 and just_done and (not mine or names == {"changed_my_mind"}):
         return None  # *never mind* to somebody who has just taken something back
     # Who scratches something by its name may mean what was said long ago.
     plainly = ((draft.stems | timed) & said) - LIGHT and not names.isdisjoint(_PLAIN)
-    plainly = plainly or (not names.isdisjoint(_NAMES_ITS_THING) and _named_by(heard, draft.stems, timed))
+    plainly = plainly or (bool(saying.thing) and not names.isdisjoint(_NAMES_ITS_THING))
     named = plainly or (own and mine and (draft.stems & said) - LIGHT - TIME_STEMS)
     long_ago = min(age * 0.06, 0.5) if named else age * 0.06
     return common + (0.8 if mine else 0.0) + min(draft.support, 1.0) * 0.5 - long_ago
@@ -174,24 +258,24 @@ def _only_a_day(heard: Heard) -> bool:
     return False
 
 
-def _named_by(heard: Heard, known: frozenset[str], timed: frozenset[str]) -> bool:
-    """Whether the very thing that is said to be off is what an item is about."""
-    for clause in heard.clauses:
-        for hit in clause.hits:
-            if hit.rule.name not in _NAMES_ITS_THING:
-                continue
-            first, last = hit.task or (hit.first, hit.last)
-            thing = stems(_REASON.split(clause.clause.norm[first:last])[0]) - LIGHT - _OFF_WORDS
-            mine = known | timed if thing <= TIME_STEMS else known
-            if thing and len(thing & mine) * 2 > len(thing):
-                return True
-    return False
-
-
 _REASON = re.compile(r" (?:because|since|it|that|this|i|we|they|he|she|there|and|but|then)\b")
 _OFF_WORDS = stems(
-    "dead off scrap scratch scrapped forget cancel cancelled drop dropped cross shelved called call"
+    "dead off scrap scratch scrapped forget cancel cancelled drop dropped cross shelve shelved called call need needed "
+    "skip park bin axe ditch lose mind never leave list agenda plan programme table happen happening wait idea better "
+    "then okay right well fine oh no not let after all any more now time necessary wanted longer please again until next year"
 )
+
+
+_OBJECT = re.compile(
+    r"(?:\b(?:forget|scratch|scrap|strike|cancel|drop|undo|reverse|withdraw|withdrawing|take|taking|retract|retracting)"
+    r"(?: back)?|\babout|\bmentioned) (?:my|our|the) (?P<thing>(?!one\b|idea\b|plan\b|last\b|name\b)[\w'@~-]+(?: [\w'@~-]+){0,2})"
+)
+"""What is taken back by its name (*forget my sticker*, *what I said about the harp*)."""
+_WHO_FORGETS = words_in("i we they people always often never sometimes")
+_IDIOMS = words_in("""
+    answer chance comment difference dissent doubt harm hurry luck matter news objection objections point reply rush
+    squeals surprise trouble wonder
+""")
 
 
 def _owns(heard: Heard, draft: Draft) -> bool:

@@ -120,6 +120,19 @@ ORDINARY_TALK = (
     "let's not worry",
     "that's out of the way then",
     "let's leave that for next week's meeting",
+    "I can't be doing with the blue ones, they look like a swimming pool",
+    "I won't die on that hill",
+    "I'm not laughing",
+    "I'm not arguing with a man who gets up at five",
+    "No wonder it was cold",
+    "No objection from me",
+    "Not announced to me either?",
+    "Good, then forget my sticker, we print new ones",
+    "I withdraw the worry",
+    "Forget what I said about the weekends",
+    "it's off a crane, that seat",
+    "I always forget that you work there",
+    "no swords on the stage",
 )
 
 
@@ -169,3 +182,14 @@ def test_decision_is_reversed(text: str) -> None:
 def test_ordinary_talk_takes_nothing_back(text: str, speaker: str) -> None:
     for base in (TASK, DECISION):
         assert not any(i.withdrawn for i in items_after(*base, *BETWEEN, f"{speaker}: {text}"))
+
+
+def test_a_named_thing_is_taken_back_and_not_what_was_said_last() -> None:
+    lines = (
+        *DECISION,
+        "Bob: I'll ring the plumber about the boiler on Friday",
+        "Ana: Good, but forget the tent.",
+    )
+    found = {i.text: i.withdrawn for i in items_after(*lines)}
+    assert found["We'll buy the green tent"]
+    assert not found["Ring the plumber about the boiler"]
