@@ -28,10 +28,11 @@ from models.minutes.appraisal import Appraisal, Judgement
 from models.minutes.inputs import Told, Window
 from models.minutes.scores import UtteranceScores
 from models.verifier.research import read_research
+from operators.understand.apart import apart
 from operators.understand.appraise import FIGURES, figures_of
 from operators.understand.cues import Figures
 from operators.understand.density import SPARSE, sparse
-from operators.understand.hybrid import HybridEngine, apart
+from operators.understand.hybrid import HybridEngine
 from operators.understand.state import Draft
 from operators.understand.types import DraftItem, Family, Spoken
 

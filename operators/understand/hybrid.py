@@ -7,7 +7,7 @@ that an item changes at most at these places. Text, owners and dates come from t
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import ClassVar, Final
 
@@ -16,6 +16,7 @@ from models.minutes.appraisal import Appraisal
 from models.minutes.inputs import FINAL, SETTLED
 from models.minutes.scores import ELSEWHERE, NOBODY, UtteranceScores
 from operators.compose import clean
+from operators.understand.apart import DECIDING, apart
 from operators.understand.appraise import figures_of, own_figures
 from operators.understand.birth import ON_CONDITION, ONE_OF_SEVERAL, PLAIN_WORK
 from operators.understand.conceive import conceived
@@ -38,6 +39,8 @@ _AROUND: Final = 12
 """Utterances before and after one that may be part of the same talk."""
 _AROUND_KEPT: Final = 8
 _AROUND_TOLD: Final = 2
+_BESIDE_A_DECISION: Final = (3, 0.2, 0.3)
+"""How many utterances away something belongs to a decision of dense talk, from what score on, and from what share of its own."""
 _AROUND_WORDS: Final = 16
 """Of the talk around an item of sparse talk so many utterances are told with it, each in so many words."""
 _HINT: Final = 0.02
@@ -46,10 +49,7 @@ _FIRM: Final = 0.6
 _UNKNOWN: Final = 0.8
 """Support of the rules from which a question that nobody can answer stays open."""
 _CALLED: Final = 0.7
-_DECIDING: Final = frozenset(
-    ("we_decided", "we_decided_to", "headed_decision", "it_is_decided", "the_answer_is", "vote_result")
-)
-"""Rules of words that call something decided, and the support from which they are believed."""
+"""Support from which words that call something decided are believed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -279,8 +279,8 @@ class HybridEngine(RuleEngine):
         base, confidence = self._known_item(known.draft, state), _told(sure)
         gathers = _gathers(known.draft, thin)
         made = known.made
-        if made is None or made[0] is not base or made[1] != confidence or made[2] is not gathers:
-            item = self._gathered(known.draft, state) if gathers else base
+        if made is None or made[0] is not base or made[1] != confidence or made[2] != gathers:
+            item = self._gathered(known.draft, base, gathers)
             made = known.made = (base, confidence, gathers, replace(item, confidence=confidence))
         return made[3]
 
@@ -290,10 +290,10 @@ class HybridEngine(RuleEngine):
         return max(likely, sure_by_senses(draft), sure_by_words(draft))
 
     def in_the_making(self, state: State) -> tuple[tuple[Draft, DraftItem], ...]:
-        """All that ``items`` would judge, however unsure; decisions of sparse talk with what was said around them."""
+        """All that ``items`` would judge, however unsure, with the talk around it where it has that in the minutes."""
         thin = sparse(state)
         return tuple(
-            (d, self._gathered(d, state) if _gathers(d, thin) else self._known_item(d, state))
+            (d, self._gathered(d, self._known_item(d, state), _gathers(d, thin)))
             for d in state.drafts
             if is_candidate(d)
         )
@@ -316,16 +316,23 @@ class HybridEngine(RuleEngine):
         super().forget_made()
         self._weighed_lately.clear()
 
-    def _gathered(self, draft: Draft, state: State) -> DraftItem:
-        """What only the model found, with what belongs to the same talk: nobody said it in one sentence there."""
-        item = self._known_item(draft, state)
-        least = 0.2 * max((j.of(draft.family) for _, j in draft.judged), default=1.0)
-        known = {p.quote.utterance_id for p in draft.evidence}
-        more = [a for a in draft.around if a.likely >= least and a.piece.quote.utterance_id not in known]
+    def _gathered(self, draft: Draft, item: DraftItem, gathers: str) -> DraftItem:
+        """An item with what belongs to the same talk; what nobody said in one sentence also has words of it."""
+        if not gathers:
+            return item
+        best = max((j.of(draft.family) for _, j in draft.judged), default=1.0)
+        known = {p.quote.utterance_id: p.index for p in draft.evidence}
+        more = [
+            a
+            for a in draft.around
+            if _belongs(a, best, known.values(), gathers) and a.piece.quote.utterance_id not in known
+        ]
         if not more:
             return item
         pieces = (replace(a.piece, weight=min(0.4, a.likely)) for a in more)
         evidence = self._evidence((*draft.evidence, *pieces), draft.due)
+        if gathers == NEAR:
+            return replace(item, evidence=evidence)
         shown = {q.utterance_id for q in evidence}
         text = item.text
         for a in [a for a in more if a.piece.quote.utterance_id in shown and a.words][:_AROUND_TOLD]:
@@ -333,13 +340,31 @@ class HybridEngine(RuleEngine):
         return replace(item, text=text, evidence=evidence)
 
 
-def _gathers(draft: Draft, thin: float) -> bool:
-    """Whether an item stands for the talk around it: decisions of sparse talk that only the model found.
+TALK: Final = "talk"
+NEAR: Final = "near"
 
+
+def _gathers(draft: Draft, thin: float) -> str:
+    """What an item has as evidence beside its own: the ``talk`` around it, what is ``near``, or nothing.
+
+    Decisions of sparse talk that only the model found stand for the talk around them. In dense talk a decision is
+    brought up, put into words and agreed to within a few turns, which are evidence of it, but no part of its text.
     Work that is handed out has a sentence for each task. An item that took in those beside it would say again what
     other items say: in held-out research meetings 52 of 189 published tasks rested on what one before them had already.
     """
-    return thin >= SPARSE and draft.by_model and draft.family == "decision"
+    if draft.family != "decision":
+        return ""
+    return NEAR if thin < SPARSE else TALK if draft.by_model else ""
+
+
+def _belongs(around: Around, best: float, own: Iterable[int], gathers: str) -> bool:
+    """Whether an utterance near an item is likely enough a part of it; ``best`` is the score of the item's own surest."""
+    if gathers == TALK:
+        return around.likely >= 0.2 * best
+    reach, least, share = _BESIDE_A_DECISION
+    if around.likely < max(least, share * best):
+        return False
+    return min(abs(around.piece.index - index) for index in own) <= reach
 
 
 def sure_by_words(draft: Draft) -> float:
@@ -354,7 +379,7 @@ def sure_by_words(draft: Draft) -> float:
     reasons = set(draft.reasons)
     if draft.family == "decision":
         firm = FIRMLY_AGREED in reasons and draft.support >= _FIRM
-        return 0.7 if firm or (draft.support >= _CALLED and reasons & _DECIDING) else 0.0
+        return 0.7 if firm or (draft.support >= _CALLED and reasons & DECIDING) else 0.0
     if draft.family == "action":
         plain = draft.claim.kind == "self" and PLAIN_WORK in reasons and ON_CONDITION not in reasons
         return 0.6 if plain and draft.support >= PLAINLY else 0.0
@@ -395,59 +420,6 @@ def _is_about(fresh: Draft, undone: Draft) -> bool:
     common = len(fresh.stems & undone.stems)
     near = fresh.first_index - undone.last_index <= _AROUND
     return near and common >= max(1, 0.5 * min(len(fresh.stems), len(undone.stems)))
-
-
-def apart(
-    made: Iterable[tuple[Draft, DraftItem]], sure: Mapping[str, float]
-) -> list[tuple[Draft, DraftItem]]:
-    """Items without those that rest on what a surer one of their kind has as evidence: one talk, one item.
-
-    Items that were taken back neither go nor make others go, and what was plainly given to somebody stays beside what
-    somebody else has on top of it (*I will send it*, *I will check it*) or was given other work in the same breath.
-    """
-    made = tuple(made)
-    used: dict[Family, dict[str, list[Draft]]] = {family: {} for family in FAMILIES}
-    kept = {draft.id for draft, _ in made if draft.withdrawn}
-    standing = [pair for pair in made if not pair[0].withdrawn]
-    for draft, item in sorted(standing, key=lambda pair: (-sure[pair[0].id], pair[0].id)):
-        mine = used[draft.family]
-        takers = mine.get(_main_utterance(draft), [])
-        if not all(_two_tasks(draft, taker) for taker in takers):
-            continue
-        kept.add(draft.id)
-        for quote in item.evidence:
-            mine.setdefault(quote.utterance_id, []).append(draft)
-    return [pair for pair in made if pair[0].id in kept]
-
-
-def _two_tasks(one: Draft, other: Draft) -> bool:
-    """Whether words alone say of both who has them, and they are not the same one's or not the same work."""
-    left, right = _taken_by(one), _taken_by(other)
-    if left is None or right is None:
-        return False
-    return left != right or (_main_utterance(one) == _main_utterance(other) and not one.stems & other.stems)
-
-
-def _taken_by(draft: Draft) -> str | None:
-    """Who has a task, where rules alone would believe it."""
-    least = _BESIDE if ONE_OF_SEVERAL in draft.reasons else PLAINLY
-    if draft.family != "action" or draft.by_model or draft.support < least:
-        return None
-    if draft.claim.kind == "self":
-        return draft.speaker
-    if draft.claim.kind not in ("named", "you"):
-        return None
-    return draft.claim.people[0] if len(draft.claim.people) == 1 else draft.claim.said or None
-
-
-_BESIDE: Final = 0.3
-"""Support that does where several are given work in one breath."""
-
-
-def _main_utterance(draft: Draft) -> str:
-    if len(draft.evidence) == 1:
-        return draft.evidence[0].quote.utterance_id
-    return max(draft.evidence, key=lambda p: (p.weight, p.index)).quote.utterance_id
 
 
 def _among(draft: Draft, hints: Sequence[Hint]) -> Draft:

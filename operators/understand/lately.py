@@ -23,14 +23,14 @@ class Weighed:
     Attributes:
         own: figures that depend on the draft alone; None until they are needed.
         sure: how sure it is in talk that is so sparse. Talk is, to a tenth; it may go back and forth between two.
-        made: the item of the rules, its confidence, whether talk around it was gathered, and the item made of these.
+        made: the item of the rules, its confidence, what of the talk around it was gathered, and the item made of these.
     """
 
     draft: Draft
     candidate: bool
     own: tuple[float, ...] | None = None
     sure: dict[float, float] = field(default_factory=dict)
-    made: tuple[DraftItem, float, bool, DraftItem] | None = None
+    made: tuple[DraftItem, float, str, DraftItem] | None = None
 
 
 V = TypeVar("V")

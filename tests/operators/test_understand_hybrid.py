@@ -362,3 +362,47 @@ def test_in_sparse_talk_each_task_rests_on_its_own_words_alone(kind: str, spans:
     engine = HybridEngine(scorer=Says(scores), appraisal=_BY_SCORE)
     items = _standing(engine, engine.finish(_read(engine, spoken)), kind)
     assert [len(item.evidence) for item in items] == spans
+
+
+_LATER = ("The terrace is swept.", "It rained on Sunday.", "The hall was cold.")
+_CONSIDERED = "The big tent for the party, the one from the school."
+_ECHO = "The school tent, and nothing smaller."
+_STOOLS = "The stools from the church."
+_PLAIN_TWO = ("We decided to move the launch to May.", "We also decided to hire a second tester.")
+
+
+@pytest.mark.parametrize(
+    ("lines", "likely", "texts"),
+    [
+        ((_CONSIDERED, _ECHO), (0.8, 0.9), 1),
+        ((_CONSIDERED, _ECHO), (0.9, 0.8), 1),
+        ((_CONSIDERED, _STOOLS), (0.9, 0.8), 1),
+        ((_CONSIDERED, *_LATER, _STOOLS), (0.9, 0.0, 0.0, 0.0, 0.8), 2),
+        (_PLAIN_TWO, (0.9, 0.8), 2),
+        (_PLAIN_TWO, (0.8, 0.9), 2),
+        ((_PLAIN_TWO[0], "The launch in May, as decided."), (0.9, 0.8), 1),
+    ],
+)
+def test_turns_that_follow_each_other_are_one_decision_but_where_words_plainly_put_two(
+    lines: tuple[str, ...], likely: tuple[float, ...], texts: int
+) -> None:
+    people = ("Mira", "Tom")
+    spoken = _said(*((people[n % 2], line) for n, line in enumerate(lines)), ("Tom", "It was like that."))
+    scores = {line: UtteranceScores(decision=p) for line, p in zip(lines, likely, strict=True)}
+    engine = HybridEngine(scorer=Says(scores), appraisal=_BY_SCORE)
+    items = _standing(engine, engine.finish(_read(engine, spoken)), "decision")
+    assert len(items) == texts, [i.text for i in items]
+
+
+def test_a_decision_rests_on_what_was_said_around_it_in_the_same_talk() -> None:
+    lines = (_LATER[0], "What about the tent?", _CONSIDERED, _LATER[1], _LATER[2], "Stools too.", _LATER[0])
+    likely = (0.0, 0.35, 0.9, 0.1, 0.0, 0.4, 0.0)
+    spoken = _said(*(("Mira", line) for line in lines), *[("Tom", "It was like that last year.")] * 3)
+    scores = {line: UtteranceScores(decision=p) for line, p in zip(lines, likely, strict=True)}
+    engine = HybridEngine(scorer=Says(scores), appraisal=_BY_SCORE)
+    state = engine.finish(_read(engine, spoken))
+    (item,) = _standing(engine, state, "decision")
+    assert [q.utterance_id for q in item.evidence] == ["u1", "u2", "u5"]
+    assert item.text == "The big tent for the party, the one from the school"
+    (made,) = [m for d, m in engine.in_the_making(state) if d.id == item.id]
+    assert made.evidence == item.evidence
