@@ -19,7 +19,8 @@ _SAID: Final = re.compile(
 )
 """What was said before: as often to confirm it as to change it."""
 _INSTEAD: Final = re.compile(
-    r"\b(?:instead of|rather than|than|away from|forget|scrap|scratch)(?: (?:it|that|them|down|in|about))?"
+    r"\b(?:instead of|rather than|than|away from|forget|scrap|scratch|(?:spoke too soon|got it wrong) about)"
+    r"(?: (?:it|that|them|down|in|about))?"
     r"(?: (?:for|by|on|till|until|as|to|the))* $"
 )
 """What something else is put in the place of."""
@@ -43,7 +44,8 @@ _FAILS: Final = re.compile(
     r"bad\b|awful|"
     r"tricky|difficult|a (?:bank |public )?holiday|taken|blocked|booked|closed|pushing it|a problem)"
     r"|(?:does|will|can|would|is) not (?:really )?(?:work|do|suit|fit|happen|going to|be (?:enough|possible|ready))"
-    r"|clashes|falls through|no longer)"
+    r"|clashes|falls through|no longer"
+    r"|(?:the|my|our) [\w'-]+ (?:'s|is) (?:in for|away|off|out|taken|gone|booked|closed|shut)\b)"
 )
 """What is said of a day that will not do."""
 _IS_FOR: Final = re.compile(r"^ (?:'s|is|was|will be|would be) the day (?:i|we) ")
@@ -61,6 +63,10 @@ _UNABLE: Final = re.compile(
     r"open))(?: all| again)?) $"
 )
 """Who is not there then: the day is named for something else than the task."""
+_I_CANNOT: Final = re.compile(
+    r"\bi (?:can|could|will) not (?:do|make|manage|finish) (?:it|that|them|those)(?: (?:on|by|before|for|the|till|until))* $"
+)
+"""What somebody will not have done then, whatever it is for."""
 _ELSEWHERE: Final = re.compile(
     r"\b(?:(?:i|he|she|we|they|you|@|~) (?:am|is|are|will be) (?:still |only |all |both )?(?:on|in|at|with)"
     r"(?: (?!(?:i|you|we|he|she|they|it|so|but|then|will|make|let)\b)[\w'-]+){0,6}?"
@@ -97,6 +103,7 @@ def named_days(norm: str, asked: bool) -> tuple[NamedDay, ...]:
             or _FAILS.match(after)
             or _INSTEAD.search(before)
             or _BAD_FOR.search(before)
+            or _I_CANNOT.search(before)
             or (asked and _STILL.search(before))
         )
         but = _BUT.search(before[-14:]) is not None

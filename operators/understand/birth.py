@@ -27,7 +27,7 @@ from operators.understand.matter import (
     proposed,
     said_next,
 )
-from operators.understand.state import MATTER, Claim, Draft, State, piece_of
+from operators.understand.state import MATTER, Claim, Draft, Piece, State, piece_of
 from operators.understand.types import Family
 from operators.understand.wording import condition_of, leant_on, lowered, said_span, span_of, worded
 
@@ -78,7 +78,27 @@ def births(heard: Heard, state: State) -> tuple[Draft, ...]:
         _add(out, decision)
         if not (action and action.support > 0.3):
             _add(out, _question(heard, place, state))
-    return tuple(_told_apart(out))
+    return tuple(_dated_in_sight(d, heard) for d in _told_apart(out))
+
+
+def _dated_in_sight(draft: Draft, heard: Heard) -> Draft:
+    """The draft with so much of a very long utterance as evidence that the words of its date are in it."""
+    if draft.due is None or draft.due.said_in != heard.spoken.id:
+        return draft
+    at = heard.spoken.text.find(draft.due.words)
+    if at < 0:
+        return draft
+    last = at + len(draft.due.words)
+    return replace(draft, evidence=tuple(_widened(p, heard.spoken.id, at, last) for p in draft.evidence))
+
+
+def _widened(piece: Piece, utterance: str, first: int, last: int) -> Piece:
+    quote = piece.quote
+    if quote.utterance_id != utterance or (quote.first <= first and last <= quote.last):
+        return piece
+    wider = replace(quote, first=min(quote.first, first), last=max(quote.last, last))
+    longer = (wider.last - wider.first) / max(1, quote.last - quote.first)
+    return replace(piece, quote=wider, duration_ns=int(piece.duration_ns * longer))
 
 
 def _told_apart(out: list[Draft]) -> list[Draft]:
@@ -159,6 +179,8 @@ def guard_weight(clause: HeardClause, cue: Hit | None = None) -> tuple[float, tu
 _DENIED = re.compile(
     r"(?:(?:will|can|shall|does|did|is|has|would|could|should|must) )?(?:not|never|no longer)\b(?! forget)"
 )
+_LETS_ME = re.compile(r"(?:just )?let (?:me|us)\b(?! (?:have|know|see)\b)")
+"""*Leon, let me* asks to do it oneself; *let me know* asks for something."""
 _FUTURE = frozenset(("commit", "request", "assign", "group"))
 """Signals whose own words point ahead: what was past before them in the clause does not matter."""
 
@@ -174,6 +196,12 @@ def _action(heard: Heard, place: int, state: State) -> Draft | None:
     if hit is None or (hit.rule.signal == "commit" and clause.clause.norm.startswith("because ")):
         return None
     if hit.task and _DENIED.match(clause.clause.norm[hit.task[0] :]):
+        return None
+    if (
+        hit.task
+        and hit.rule.signal in ("assign", "request")
+        and _LETS_ME.match(clause.clause.norm[hit.task[0] :])
+    ):
         return None
     claim = claim_of(hit, clause, heard, state)
     if claim is None:

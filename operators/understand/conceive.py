@@ -26,6 +26,14 @@ _ASKING = re.compile(
 """A question by its words, though nothing marks it as one: a statement is never written down as a question."""
 _ONCE_MEANT = re.compile(r"\b(?:i|we) (?:(?:was|were) (?:going|about|meaning) to|wanted that|had wanted)\b")
 """What somebody meant to do at some time: nobody says that it still holds."""
+_UNABLE = re.compile(
+    r"(?:(?:no|oh|well|sorry|but|and|so|then) )*(?:i (?:can|could|will|would) not(?! wait| forget)\b|(?:it is )?not me\b)"
+)
+_OF_ANOTHER = re.compile(
+    r"(?:(?:and|so|then|but|because|well|yes|no) )*(?:he|she|they|@|~) (?:will|does|is going to|has to|is doing|can)\b"
+    r"(?!.*\b(?:i (?:will|can|could|shall|am|had better|have to)|me|my)\b)"
+)
+"""What somebody else does, whatever the speaker says of themselves beside it (*She'll open up, I've asked her*)."""
 _MEANS = 0.35
 """How likely the owner pointer must hold the speaker for *I* to mean that the speaker does it."""
 
@@ -56,7 +64,7 @@ def conceived(heard: Heard, family: Family, said: UtteranceScores, state: State)
     if not known or not text or not tokens:
         return None
     reasons = ("model", MOCKS) if family != "question" and mocks(heard, state) else ("model",)
-    claim, mode = _claim(heard, said, state) if family == "action" else (Claim("none"), "")
+    claim, mode = _claim(heard, place, said, state) if family == "action" else (Claim("none"), "")
     return Draft(
         f"{family}:{heard.spoken.id}:m", family, text, 0.0, heard.spoken.speaker, claim,
         said_due(heard, place) if family == "action" else None,
@@ -89,7 +97,7 @@ def _fits(clause: HeardClause, family: Family) -> float:
 _WORK = {"commit", "promise", "assign", "request", "need", "group", "offer", "handover"}
 
 
-def _claim(heard: Heard, said: UtteranceScores, state: State) -> tuple[Claim, str]:
+def _claim(heard: Heard, place: int, said: UtteranceScores, state: State) -> tuple[Claim, str]:
     """Who the words give the work to; where they allow several readings, the model's pointer chooses."""
     words = {w for c in heard.clauses for w in c.clause.norm.split()}
     speaker = heard.spoken.speaker
@@ -102,6 +110,10 @@ def _claim(heard: Heard, said: UtteranceScores, state: State) -> tuple[Claim, st
     if len(others) == 1 and owner.get(speaker or "", 0.0) < 0.5:
         mention = next(m for m in named if m.names == (others[0],))
         return Claim("named", (others[0],), mention.said), ""
+    norms = [c.clause.norm for c in heard.clauses]
+    unable = any(_UNABLE.match(norm) for norm in norms) or _OF_ANOTHER.match(norms[place])
+    if unable:
+        return Claim("none"), ""
     if words & _FIRST and speaker and owner.get(speaker, 0.0) >= _MEANS:
         return Claim("self", (speaker,)), ""
     if words & _SECOND:

@@ -12,10 +12,15 @@ from operators.language.text import Clause, Token
 from operators.understand.hear import Heard, HeardClause
 from operators.understand.state import Due
 
-_NOT_BESIDE: Final = frozenset(("commit", "promise", "past", "reported", "assign", "hypothetical"))
+_NOT_BESIDE: Final = frozenset(
+    ("commit", "promise", "past", "reported", "assign", "hypothetical", "handover")
+)
 _OF_DAYS: Final = frozenset(("day", "date", "ordinal", "day_date", "relative", "day_after"))
 _OTHER_MATTER: Final = re.compile(
-    r"(?:and |so |but |because |then )*(?:(?:he|she|@|~)\b|i (?!need|want|must)(?!.*\b(?:it|that|them|this|one)\b)"
+    r"(?:and |so |but |because |then )*(?:(?:he|she|@|~)\b|they (?!(?:will |would |all |only )*(?:need|want|"
+    r"must|expect)\b)(?:will|would|only|are|can|shut|close|open)\b"
+    r"|(?:if|unless|in case) (?!.*\b(?:needs?|wants?|have to have|by|say|make it|fine|okay|suits?|works?)\b)"
+    r"|i (?!need|want|must)(?!.*\b(?:it|that|them|this|one)\b)"
     r"|(?:on |at |in )?the [\w-]+ (?:is|was|are|were)\b)"
 )
 """A clause beside a task that says when something else is: somebody else's doing, or what a day is like."""
@@ -24,6 +29,29 @@ _OWN: Final = re.compile(r"(?:and |then |so )+i (?:will|shall|can)\b")
 _AWAY: Final = re.compile(
     r"\b(?:i|you|he|she|they|we|@|~) (?:is |am |are |will be |has been |have been )?(?:still |only |all )?"
     r"(?:away|off|out|gone|abroad|busy|on (?:holiday|leave|nights?|shift)|(?:in|at) (?:the |a )?[\w'-]+) $"
+)
+_FROM_A_DAY: Final = re.compile(
+    r"\b(?:\d+(?:st|nd|rd|th)?|first|second|third|[a-z]+(?:day|(?<!mo)(?<!wi)th))(?: of [a-z]+)? $"
+)
+_TO_A_DAY: Final = re.compile(r" to (?:the )?(?:\d+(?:st|nd|rd|th)|first|second|third|[a-z]+(?:day|th))\b")
+"""A day before *to the fourteenth*: from when till when something lasts."""
+_OPENS_AT: Final = re.compile(
+    r"(?:(?:and|but|so|then|because|only) )*(?:they|he|she|it|the [\w'-]+) (?:only |all )?(?:shuts?|closes?|opens?)(?= (?:at|on|"
+    r"from|till|until|again|up)\b|$)"
+)
+"""What shuts or opens at a time by itself."""
+_TAKES_ON: Final = frozenset(("commit", "promise", "offer"))
+_IT_COMES: Final = re.compile(
+    r"(?:(?:and|so|then|but) )*(?:(?:they|it) (?:will|would|should)(?: all)? be (?:ready|done|there|with you|finished|up|"
+    r"right|live|printed|sent|posted|yours|on (?:your|the)|in (?:your|her|his|their|the))\b"
+    r"|(?:they|you|he|she) (?:will|would|should) (?:have|get) (?:it|them|that|those)\b|it goes (?!to\b)"
+    r"|i (?:am|will|would|can|shall)(?: just| then)? (?!be |have |need |want )[\w'-]+(?: through| in| on| up| over)? "
+    r"(?:it|them|that|those)\b)"
+)
+"""When what somebody just took on is ready, or comes (*They'd be ready by Tuesday*, *It goes tonight*, *I'd do it Thursday*)."""
+_DOES_IT: Final = re.compile(
+    r"\bi (?:am|will|can|could|would|shall|had better)(?: just| then)? (?!have |need |want )[\w'-]+ (?:it|that|them|"
+    r"this|those) $"
 )
 _TRAVELS: Final = re.compile(r"\b(?:i|he|she|they|we|@|~) (?:fly|flies|leave|leaves|travel|travels) $")
 _TAKES_A_DAY: Final = re.compile(
@@ -76,7 +104,14 @@ def _due_near(heard: Heard, place: int) -> tuple[int, DuePhrase] | None:
             continue
         meant = _meant(other)
         if meant:
-            return index, _deadline(meant)
+            return index, _deadline(meant, other.clause.norm)
+    if heard.clauses[place].signals & _TAKES_ON:
+        for index in range(place + 1, min(place + 4, len(heard.clauses))):
+            other = heard.clauses[index]
+            meant = _meant(other)
+            days = all(d.kind in _OF_DAYS for d in meant)
+            if meant and days and not other.clause.question_mark and _IT_COMES.match(other.clause.norm):
+                return index, _deadline(meant, other.clause.norm)
     return None
 
 
@@ -98,17 +133,27 @@ def _told_before(before: Clause, clause: Clause) -> bool:
     return bool(_OWN.match(clause.norm) and _TOLD_TO.match(before.norm))
 
 
-def _deadline(dues: Sequence[DuePhrase]) -> DuePhrase:
-    """*By* phrases first, dates before vague ones, else the first."""
-    return min(dues, key=lambda d: (not d.sets_deadline, d.kind in ("vague", "clock"), d.first))
+def _deadline(dues: Sequence[DuePhrase], norm: str) -> DuePhrase:
+    """When the speaker does it first (*it goes to print on Monday, I'm doing it tonight*), *by* phrases, dates."""
+    return min(
+        dues,
+        key=lambda d: (
+            len(dues) == 1 or not _DOES_IT.search(norm[: d.first]),
+            not d.sets_deadline,
+            d.kind in ("vague", "clock"),
+            d.first,
+        ),
+    )
 
 
 def _meant(clause: HeardClause) -> tuple[DuePhrase, ...]:
     """Time phrases of a clause that may say when its task is due; those that belong together as one."""
     norm = clause.clause.norm
+    if _OPENS_AT.match(norm):
+        return ()
     out: list[DuePhrase] = []
     for phrase in clause.dues:
-        if _names_something(norm[: phrase.first], phrase):
+        if _names_something(norm[: phrase.first], phrase) or _TO_A_DAY.match(norm[phrase.last :]):
             continue
         joined = _joined(out[-1], phrase, norm) if out else None
         if joined is None:
@@ -124,6 +169,8 @@ def _names_something(before: str, phrase: DuePhrase) -> bool:
         return True
     if phrase.kind in ("date", "ordinal") and phrase.prep is None and _TAKES_A_DAY.search(before):
         return True
+    if phrase.words.startswith("to ") and _FROM_A_DAY.search(before):
+        return True
     return phrase.kind in _OF_DAYS and _TRAVELS.search(before) is not None
 
 
@@ -134,7 +181,9 @@ def _joined(one: DuePhrase, other: DuePhrase, norm: str) -> DuePhrase | None:
         return None
     if one.kind == "clock" and not between:
         return DuePhrase(one.first, other.last, other.kind, other.words, one.prep)
-    if one.kind in _OF_DAYS and between in ("and", "or") and other.prep in (None, one.prep):
+    if not between and {one.kind, other.kind} in ({"day", "ordinal"}, {"day", "date"}) and other.prep is None:
+        return DuePhrase(one.first, other.last, "day_date", f"{one.words} {other.words}", one.prep)
+    if one.kind in _OF_DAYS and between in ("and", "or", "to") and other.prep in (None, one.prep):
         return DuePhrase(one.first, other.last, "vague", norm[one.first : other.last], one.prep)
     return None
 

@@ -21,6 +21,7 @@ from operators.understand.birth import LEANS, PLAIN_WORK, SAYS_LITTLE, births
 from operators.understand.cues import Reading
 from operators.understand.density import SPARSE, sparse
 from operators.understand.follow import follow
+from operators.understand.handover import after_all, give_up, hand_over
 from operators.understand.hear import Heard, hear
 from operators.understand.lately import Generations
 from operators.understand.merge import go_on, renumber, restate, supersede
@@ -149,7 +150,15 @@ class RuleEngine:
         restated = False
         if not accepted:
             declined(heard, live, state)
-        over = not accepted and (volunteer(heard, live, state) or take_over(heard, live, state))
+            give_up(heard, live, state)
+        over = hand_over(heard, live, state) or (
+            not accepted
+            and (
+                after_all(heard, live, state)
+                or volunteer(heard, live, state)
+                or take_over(heard, live, state)
+            )
+        )
         if not over:
             questioned(heard, live, state)
         for fresh in born:

@@ -106,7 +106,11 @@ def _accept(heard: Heard, drafts: list[Draft], state: State) -> bool:
                 0.2 if plain else 0.45, "offer accepted", piece(heard), mode="", accepted=True
             )
             return False
-        elsewhere = opens and not draft.claim.people and all(own_task(c, draft) for c in taking)
+        elsewhere = (
+            (opens or (takes and not yes))
+            and not draft.claim.people
+            and all(own_task(c, draft) for c in taking)
+        )
         if (
             draft.mode == "request"
             and not draft.accepted

@@ -5,23 +5,33 @@ from __future__ import annotations
 import datetime as dt
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final
 
 from operators.language.dates import DuePhrase, resolve
-from operators.language.days import NamedDay, bare_words, named_days, same_day
+from operators.language.days import bare_words, named_days, same_day
 from operators.language.text import stems
-from operators.language.words import words_in
+from operators.understand.anew import (
+    DATE_CHANGED,
+    DATE_OPEN,
+    NEAR,
+    OPENS,
+    THINGS,
+    SaidDay,
+    asks_else,
+    day_then,
+    due_of,
+    owners_of,
+    said_anew,
+    stands,
+    with_due,
+)
 from operators.understand.due import said_due, spoken_words
 from operators.understand.hear import Heard, HeardClause
 from operators.understand.merge import LIGHT, TIME_STEMS, own_task, said_in, shared
 from operators.understand.state import Claim, Draft, Due, State, later_due, piece
 
-DATE_CHANGED: Final = "date changed"
-DATE_OPEN: Final = "date given up"
-"""The day that was said will not do, and no other one was named yet."""
 _LONG: Final = 60
-_NEAR: Final = 3
 _BARE_REACH: Final = 2
 _FIRM: Final = re.compile(
     r"\b(?:make (?:it|that)|move[ds]? (?:it|that)?|push(?:ed)?|postpone|rather|instead|better|sooner|sorry|"
@@ -33,11 +43,6 @@ _FIRM: Final = re.compile(
 _WISER: Final = re.compile(
     r"(?:'s|is|would be|will be) (?:even |much |probably |rather )*(?:wis|saf|easi|bett|nic|good|fine)[a-z]*$"
 )
-_OPEN: Final = (
-    r"^(?:(?:no|oh|well|so|then|right|okay|yes|hm|and|but|sorry|fine|good|sure|actually|rather|better|make it|"
-    r"make that|say|shall we say|"
-    r"could we say|can we say|let us say|more like|perhaps|maybe|even|@) )*"
-)
 _AFTER: Final = (
     r"(?: (?:even|then|latest|at the latest|first thing|morning|afternoon|evening|night|lunchtime|will do|would do|"
     r"(?:is|'s|would be|will be)(?: (?:even|much|probably|rather|quite))* (?:fine|okay|good|great|best|"
@@ -45,7 +50,7 @@ _AFTER: Final = (
     r"works(?: better)?|suits(?: me| us)?(?: better)?|"
     r"if that is (?:okay|all right|fine)|please|instead|it is|it was|i can(?: do(?: it)?)?|i can do|i think|"
     r"okay|fine|easily|"
-    r"by lunch|at noon|yes|sorry|@|for (?:me|us)|not (?:an? [a-z]+ )?later|they have it|you have it|"
+    r"by lunch|at noon|yes|sorry|@|for (?:me|us)|not (?:an? [a-z]+ )?later|though|they have it|you have it|"
     r"you will have it|you get it|"
     r"(?:you|they) will get it))*$"
 )
@@ -74,22 +79,6 @@ _CONTRAST: Final = re.compile(
     r"\b(?:but|instead|no longer|after all|make (?:it|that)|(?:can|could|will) not)\b"
 )
 """What shows that a day said before is brought up to change it, though no other one is named yet."""
-ANY_TASK: Final = stems(
-    "do does done doing finish finished ready start manage suit suits best early earliest late latest okay fine "
-    "realistic possible deadline need needed want wanted expect expected volunteer volunteers time free until till "
-    "next"
-)
-"""Words of questions that may be asked about any task."""
-_JUST_WHEN: Final = re.compile(r"\b(?:when|(?:which|what) (?:day|date))(?: (?:again|then|exactly))?$")
-"""How a question ends that asks when what was just promised comes (*And I'd need the write-up when?*)."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Day:
-    """A day named in an utterance, with the clause that it stands in."""
-
-    place: int
-    day: NamedDay
 
 
 def correct(heard: Heard, drafts: list[Draft], state: State, look_back: int) -> bool:
@@ -102,14 +91,16 @@ def correct(heard: Heard, drafts: list[Draft], state: State, look_back: int) -> 
         return False
     if _moved(heard, drafts, state, days, look_back):
         return True
-    if _filled(heard, drafts, state, days):
+    if _filled(heard, drafts, state, days) or said_anew(heard, drafts, state, days):
         return True
     alone = _told_alone(heard, drafts, state, days)
     if alone is not None:
         return alone
+    if day_then(heard, drafts, state, days):
+        return True
     for place in range(len(drafts) - 1, -1, -1):
         draft = drafts[place]
-        if not _stands(draft):
+        if not stands(draft):
             continue
         changed = _named_again(heard, draft, state, timed) or _redated(heard, draft, state, timed, look_back)
         if changed is not None:
@@ -118,36 +109,10 @@ def correct(heard: Heard, drafts: list[Draft], state: State, look_back: int) -> 
     return False
 
 
-def asks_else(before: Heard, draft: Draft) -> bool:
-    """Whether an utterance ends with a question about something else than a task.
-
-    What answers it (*Monday*, *I can*, *No*) then says nothing about the task.
-    """
-    last = before.clauses[-1] if before.clauses else None
-    if last is None or not last.clause.question_mark:
-        return False
-    norm = last.clause.norm
-    return speaks_of_else(last, draft) and not named_days(norm, False) and not _JUST_WHEN.search(norm)
-
-
-def speaks_of_else(clause: HeardClause, draft: Draft) -> bool:
-    """Whether a clause has words of its own, none of a task and nothing that may stand for it (*it*, *that*)."""
-    if {w for t in clause.clause.tokens for w in t.low.split()} & _THINGS:
-        return False
-    known = clause.clause.stems - TIME_STEMS
-    return bool(known - LIGHT - ANY_TASK) and not known & draft.stems
-
-
-def _stands(draft: Draft) -> bool:
-    if draft.family != "action" or draft.withdrawn or draft.mode in ("refused", "offer"):
-        return False
-    return draft.likely_work
-
-
-def _days_in(heard: Heard) -> list[_Day]:
+def _days_in(heard: Heard) -> list[SaidDay]:
     """Days of an utterance; one that is dropped somewhere in it is dropped wherever it is named."""
     found = [
-        _Day(place, day)
+        SaidDay(place, day)
         for place, clause in enumerate(heard.clauses)
         for day in named_days(clause.clause.norm, clause.clause.question_mark)
     ]
@@ -164,7 +129,7 @@ def _days_in(heard: Heard) -> list[_Day]:
     ]
 
 
-def _moved(heard: Heard, drafts: list[Draft], state: State, days: Sequence[_Day], look_back: int) -> bool:
+def _moved(heard: Heard, drafts: list[Draft], state: State, days: Sequence[SaidDay], look_back: int) -> bool:
     """The day that was said is named as one that will not do, with another one or without."""
     gone = [d for d in days if d.day.dropped and not _put_aside(heard.clauses[d.place])]
     if not gone:
@@ -174,7 +139,7 @@ def _moved(heard: Heard, drafts: list[Draft], state: State, days: Sequence[_Day]
     best: tuple[float, int] | None = None
     for place in range(len(drafts) - 1, -1, -1):
         draft = drafts[place]
-        if not _stands(draft) or draft.due is None or draft.due.said_in == heard.spoken.id:
+        if not stands(draft) or draft.due is None or draft.due.said_in == heard.spoken.id:
             continue
         known = draft.due.phrase
         about = len((said & draft.stems) - TIME_STEMS - LIGHT)
@@ -189,13 +154,15 @@ def _moved(heard: Heard, drafts: list[Draft], state: State, days: Sequence[_Day]
             continue
         age = heard.index - draft.last_index
         mine = me is not None and (
-            me in _owners(draft, state) or me == state.roster.of_speaker(draft.speaker)
+            me in owners_of(draft, state) or me == state.roster.of_speaker(draft.speaker)
         )
+        if not mine and about < 2 and age > NEAR and heard.signals() & {"commit", "promise"}:
+            continue  # *That's mine. Tomorrow, not tonight* tells when the speaker's own work is done
         strongly = any(d.day.strongly for d in named) or (
-            age <= _BARE_REACH and bool(set(heard.called) & _owners(draft, state))
+            age <= _BARE_REACH and bool(set(heard.called) & owners_of(draft, state))
         )
         far = look_back * 10
-        reach = far if about or (mine and strongly and _only_one(drafts, draft, me, state)) else _NEAR
+        reach = far if about or (mine and strongly and _only_one(drafts, draft, me, state)) else NEAR
         if age > reach or not (strongly or mine or about):
             continue
         value = 2.0 * min(about, 2) + 1.0 * mine - 0.05 * age + 0.5 * strongly
@@ -206,14 +173,14 @@ def _moved(heard: Heard, drafts: list[Draft], state: State, days: Sequence[_Day]
     draft = drafts[best[1]]
     due = _new_day(heard, draft, days, today)
     reason = DATE_CHANGED if due is not None else DATE_OPEN
-    changed = _with_due(draft.grown(0.05, reason, piece(heard, 2.0)), due)
+    changed = with_due(draft.grown(0.05, reason, piece(heard, 2.0)), due)
     drafts[best[1]] = changed if due is None else _answered(changed, heard, state)
     return True
 
 
 def _of_somebody_else(heard: Heard, place: int, draft: Draft, state: State) -> bool:
     """Whether it is another than the owner who is said to be away or busy then."""
-    owners = _owners(draft, state)
+    owners = owners_of(draft, state)
     clause = heard.clauses[place].clause
     words = set(clause.norm.split())
     if words & {"i", "me", "my"}:
@@ -231,15 +198,15 @@ def _only_one(drafts: Sequence[Draft], draft: Draft, me: str | None, state: Stat
     return not any(
         other.due is not None
         and other.id != draft.id
-        and _stands(other)
-        and me in _owners(other, state)
+        and stands(other)
+        and me in owners_of(other, state)
         and same_day(other.due.phrase, draft.due.phrase, state.context.date)
         for other in drafts
     )
 
 
 def _spoken_of_again(
-    heard: Heard, drafts: list[Draft], state: State, days: Sequence[_Day], look_back: int
+    heard: Heard, drafts: list[Draft], state: State, days: Sequence[SaidDay], look_back: int
 ) -> bool:
     """The owner or who asked comes back to a task of long before, and to another day (*Actually, the van. Friday's safer*)."""
     if not days or not any(
@@ -252,9 +219,9 @@ def _spoken_of_again(
         draft = drafts[place]
         age = heard.index - draft.last_index
         mine = me is not None and (
-            me in _owners(draft, state) or me == state.roster.of_speaker(draft.speaker)
+            me in owners_of(draft, state) or me == state.roster.of_speaker(draft.speaker)
         )
-        if not _stands(draft) or draft.due is None or not mine or not _BARE_REACH < age <= 10 * look_back:
+        if not stands(draft) or draft.due is None or not mine or not _BARE_REACH < age <= 10 * look_back:
             continue
         if not shared(said, draft.stems - TIME_STEMS):
             continue
@@ -266,7 +233,7 @@ def _spoken_of_again(
         )
         if due is None:
             return False
-        drafts[place] = _with_due(draft.grown(0.05, DATE_CHANGED, piece(heard, 2.0)), due)
+        drafts[place] = with_due(draft.grown(0.05, DATE_CHANGED, piece(heard, 2.0)), due)
         return True
     return False
 
@@ -278,19 +245,14 @@ def _put_aside(clause: HeardClause) -> bool:
 def _answered(draft: Draft, heard: Heard, state: State) -> Draft:
     """A request whose answer is another day is accepted by it."""
     me = state.roster.of_speaker(heard.spoken.speaker)
-    owners = _owners(draft, state)
+    owners = owners_of(draft, state)
     asked = me in owners if owners else heard.spoken.speaker != draft.speaker
     if draft.mode != "request" or heard.spoken.speaker is None or not asked:
         return draft
     return replace(draft, claim=Claim("you", (heard.spoken.speaker,)), mode="", accepted=True)
 
 
-def _with_due(draft: Draft, due: Due | None) -> Draft:
-    reasons = tuple(r for r in draft.reasons if r != DATE_OPEN) if due is not None else draft.reasons
-    return replace(draft, due=due, reasons=reasons)
-
-
-def _new_day(heard: Heard, draft: Draft, days: Sequence[_Day], today: dt.date | None) -> Due | None:
+def _new_day(heard: Heard, draft: Draft, days: Sequence[SaidDay], today: dt.date | None) -> Due | None:
     """The day of an utterance that takes the place of the one that it drops."""
     for clause in heard.clauses:
         after = _ONE_AFTER.search(clause.clause.norm)
@@ -308,7 +270,7 @@ def _new_day(heard: Heard, draft: Draft, days: Sequence[_Day], today: dt.date | 
     if not kept:
         return None
 
-    def firm(d: _Day) -> bool:
+    def firm(d: SaidDay) -> bool:
         clause = heard.clauses[d.place]
         short = len(clause.clause.tokens) <= 5
         return (
@@ -318,7 +280,7 @@ def _new_day(heard: Heard, draft: Draft, days: Sequence[_Day], today: dt.date | 
         )
 
     chosen = ([d for d in kept if firm(d)] or kept)[-1]
-    return _due_of(heard, chosen)
+    return due_of(heard, chosen)
 
 
 def _of_others(heard: Heard, place: int, draft: Draft) -> bool:
@@ -327,12 +289,6 @@ def _of_others(heard: Heard, place: int, draft: Draft) -> bool:
     named = {n for t in clause.clause.tokens if t.first in heard.people for n in heard.people[t.first].names}
     outside = any(t.person == "~" for t in clause.clause.tokens)
     return "assign" in clause.signals and (outside or bool(named - set(draft.claim.people)))
-
-
-def _due_of(heard: Heard, chosen: _Day) -> Due:
-    clause, phrase = heard.clauses[chosen.place].clause, chosen.day.phrase
-    tokens = clause.between(phrase.first, phrase.last)
-    return Due(phrase, spoken_words(heard.spoken.text, tokens) if tokens else phrase.words, heard.spoken.id)
 
 
 def _counted(
@@ -349,22 +305,22 @@ def _counted(
     return Due(DuePhrase(match.start(), match.end(), "iso", day.isoformat(), None), words, heard.spoken.id)
 
 
-def _filled(heard: Heard, drafts: list[Draft], state: State, days: Sequence[_Day]) -> bool:
+def _filled(heard: Heard, drafts: list[Draft], state: State, days: Sequence[SaidDay]) -> bool:
     """Whoever has a task whose day was given up just before says another day in whole sentences."""
     me = state.roster.of_speaker(heard.spoken.speaker)
     for place in range(len(drafts) - 1, -1, -1):
         draft = drafts[place]
-        open_ = _stands(draft) and draft.due is None and DATE_OPEN in draft.reasons
-        if not open_ or me not in _owners(draft, state) or not 0 < heard.index - draft.last_index <= _NEAR:
+        open_ = stands(draft) and draft.due is None and DATE_OPEN in draft.reasons
+        if not open_ or me not in owners_of(draft, state) or not 0 < heard.index - draft.last_index <= NEAR:
             continue
         due = _new_day(heard, draft, days, state.context.date)
         if due is not None:
-            drafts[place] = _with_due(draft.grown(0.05, DATE_CHANGED, piece(heard, 2.0)), due)
+            drafts[place] = with_due(draft.grown(0.05, DATE_CHANGED, piece(heard, 2.0)), due)
             return True
     return False
 
 
-def _told_alone(heard: Heard, drafts: list[Draft], state: State, days: Sequence[_Day]) -> bool | None:
+def _told_alone(heard: Heard, drafts: list[Draft], state: State, days: Sequence[SaidDay]) -> bool | None:
     """All that somebody says is a day, right after a task, its date or the question when (*Thursday even.*).
 
     True where nothing else was said, None where this was no such day.
@@ -386,8 +342,8 @@ def _told_alone(heard: Heard, drafts: list[Draft], state: State, days: Sequence[
     near = [
         p
         for p, d in enumerate(drafts)
-        if _stands(d)
-        and 0 < heard.index - d.last_index <= (_NEAR if asked or DATE_OPEN in d.reasons else _BARE_REACH)
+        if (stands(d) or _own_offer(d, state, heard))
+        and 0 < heard.index - d.last_index <= (NEAR if asked or DATE_OPEN in d.reasons else _BARE_REACH)
     ]
     if not near:
         return None
@@ -399,7 +355,7 @@ def _told_alone(heard: Heard, drafts: list[Draft], state: State, days: Sequence[
         due = drafts[p].due
         just = due is not None and due.said_in == before.spoken.id
         return (
-            me in _owners(drafts[p], state),
+            me in owners_of(drafts[p], state),
             just,
             drafts[p].last_index,
             shared(spoken_of, drafts[p].stems),
@@ -408,7 +364,7 @@ def _told_alone(heard: Heard, drafts: list[Draft], state: State, days: Sequence[
 
     place = max((p for p in near if drafts[p].last_index >= latest - 1), key=fits)
     draft = drafts[place]
-    mine = me is not None and (me in _owners(draft, state) or me == state.roster.of_speaker(draft.speaker))
+    mine = me is not None and (me in owners_of(draft, state) or me == state.roster.of_speaker(draft.speaker))
     just = before.spoken.id == (draft.due.said_in if draft.due else None) or draft.first_index == before.index
     about = not spoken_of or bool(shared(spoken_of, draft.stems))
     if not (mine or (asked and about) or DATE_OPEN in draft.reasons or (timed and just)):
@@ -418,13 +374,24 @@ def _told_alone(heard: Heard, drafts: list[Draft], state: State, days: Sequence[
     if not mine and heard.clauses[alone[-1].place].clause.question_mark:
         return None  # *Sorry, Sunday?* asks what was said
     only = not any(_another(heard, p, draft, alone[-1].day.phrase, state) for p in range(len(heard.clauses)))
-    due = _due_of(heard, max(alone, key=lambda d: (d.day.phrase.kind == "day_date", d.place)))
+    due = due_of(heard, max(alone, key=lambda d: (*_how_plain(d.day.phrase), d.place)))
     if draft.due is not None and same_day(draft.due.phrase, due.phrase, state.context.date):
         drafts[place] = draft.grown(0.1, "date said again")
         return only
     grown = draft.grown(0.1, "date said again" if draft.due is None else DATE_CHANGED, piece(heard, 2.0))
-    drafts[place] = _answered(_with_due(grown, later_due(draft.due, due)), heard, state)
+    drafts[place] = _answered(with_due(grown, later_due(draft.due, due)), heard, state)
     return only
+
+
+def _how_plain(phrase: DuePhrase) -> tuple[bool, bool]:
+    """A weekday with its date says more than a date, a date more than a weekday (*The fifteenth, then. Wednesday.*)."""
+    return phrase.kind == "day_date", phrase.kind in ("iso", "date", "ordinal")
+
+
+def _own_offer(draft: Draft, state: State, heard: Heard) -> bool:
+    """Whether somebody offered to do it who now speaks (*I can run it on the ninth*)."""
+    open_ = draft.family == "action" and not draft.withdrawn and draft.mode == "offer"
+    return open_ and state.roster.of_speaker(heard.spoken.speaker) in owners_of(draft, state)
 
 
 def _another(heard: Heard, place: int, draft: Draft, day: DuePhrase, state: State) -> bool:
@@ -437,28 +404,21 @@ def _another(heard: Heard, place: int, draft: Draft, day: DuePhrase, state: Stat
 
 def _alone(norm: str, phrase: DuePhrase) -> bool:
     return (
-        re.match(_OPEN + "$", norm[: phrase.first]) is not None
+        re.match(OPENS + "$", norm[: phrase.first]) is not None
         and re.match("^" + _AFTER, norm[phrase.last :]) is not None
     )
 
 
-def _owners(draft: Draft, state: State) -> set[str | None]:
-    return {state.roster.of_speaker(p) for p in draft.claim.people}
-
-
 def _tells_when(clause: HeardClause) -> bool:
     """Whether a clause says until when something just spoken of is wanted (*Only get it to them by Monday*)."""
-    means = {w for t in clause.clause.tokens for w in t.low.split()} & _THINGS
+    means = {w for t in clause.clause.tokens for w in t.low.split()} & THINGS
     return bool(means) and any(d.sets_deadline for d in clause.dues) and not clause.clause.question_mark
-
-
-_THINGS: Final = words_in("it that them this those these")
 
 
 def _named_again(heard: Heard, draft: Draft, state: State, timed: list[int]) -> Draft | None:
     """The owner is reminded of it (*Kamala, rota Thursday*)."""
     names = {n for m in heard.people.values() for n in m.names}
-    if not names & _owners(draft, state) or heard.index - draft.last_index < 2 or heard.words > 14:
+    if not names & owners_of(draft, state) or heard.index - draft.last_index < 2 or heard.words > 14:
         return None
     phrases = [d.words for i in timed for d in heard.clauses[i].dues]
     if (draft.due is None or draft.due.phrase.words not in phrases) and not shared(
@@ -473,7 +433,7 @@ def _redated(heard: Heard, draft: Draft, state: State, timed: list[int], look_ba
     """The owner or who asked says another date, or the same once more."""
     age = heard.index - draft.last_index
     me = state.roster.of_speaker(heard.spoken.speaker)
-    mine = me in _owners(draft, state) or me == state.roster.of_speaker(draft.speaker)
+    mine = me in owners_of(draft, state) or me == state.roster.of_speaker(draft.speaker)
     for number in sorted(timed, key=lambda i: ("correct" not in heard.clauses[i].signals, -i)):
         clause = heard.clauses[number]
         norm = clause.clause.norm
@@ -497,7 +457,7 @@ def _redated(heard: Heard, draft: Draft, state: State, timed: list[int], look_ba
         ):
             continue
         if told is not None and (
-            age <= _NEAR
+            age <= NEAR
             or (
                 age <= 10 * look_back
                 and shared(said_in(heard), draft.stems)
@@ -505,12 +465,15 @@ def _redated(heard: Heard, draft: Draft, state: State, timed: list[int], look_ba
             )
         ):
             due = later_due(draft.due, said_due(heard, number, last=True))
-            return _with_due(draft.grown(0.05, DATE_CHANGED, piece(heard, 2.0)), due)
+            return with_due(draft.grown(0.05, DATE_CHANGED, piece(heard, 2.0)), due)
+        named = named_days(norm, clause.clause.question_mark)
+        if named and all(d.dropped for d in named):
+            continue  # *I've got the wedding till Wednesday* tells when somebody has no time
         other = said_in(heard) - draft.stems - TIME_STEMS
         if age <= 2 and (heard.words <= 10 or (len(other) <= 3 and heard.words <= 16)):
             # *And Friday at two, the boxes*: words of another matter move no date that is known.
             if new and (draft.due is not None or norm.startswith("and ")):
                 return draft.grown(0.1, "date said again", piece(heard))
             due = later_due(draft.due, said_due(heard, number))
-            return _with_due(draft.grown(0.1, "date said again", piece(heard)), due)
+            return with_due(draft.grown(0.1, "date said again", piece(heard)), due)
     return None

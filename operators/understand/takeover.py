@@ -8,11 +8,12 @@ from dataclasses import replace
 from typing import Final
 
 from operators.language.people import Mention
+from operators.language.text import stems
 from operators.language.words import words_in
+from operators.understand.anew import ANY_TASK, DATE_OPEN, asks_else, speaks_of_else
 from operators.understand.due import said_due
 from operators.understand.hear import Heard, HeardClause
 from operators.understand.merge import LIGHT, TIME_STEMS, said_in
-from operators.understand.redate import ANY_TASK, DATE_OPEN, asks_else, speaks_of_else
 from operators.understand.state import Claim, Draft, State, later_due, piece
 
 TAKEN_OVER: Final = "taken over"
@@ -98,7 +99,7 @@ _NOT_ME: Final = re.compile(
     r"the way|take))?\b.*"
     r"|not me(?: @| sorry| please)*$|(?:no )*sorry$|no(?: no)*$|i would (?:be terrible|rather not|only|"
     r"make a mess)\b.*|count me out\b.*|"
-    r"ask (?:someone|one|somebody) else\b.*|do not look at me\b.*)"
+    r"ask (?:someone|one|somebody) else\b.*|do not look at me\b.*|(?:can|could) not you(?: do (?:it|that))?(?: @)?$)"
 )
 _CANNOT: Final = re.compile(
     r"(?P<who>[@~]|he|she) (?:can not|could not|will not be able to|is (?:away|off|out|on holiday|on leave|ill|"
@@ -339,7 +340,7 @@ def _in_question(
         common = (clause.clause.stems - TIME_STEMS - LIGHT) & draft.stems
         asked = bool(state.recent) and me in state.recent[-1].called and "accept" in heard.signals()
         asked = asked and not asks_else(state.recent[-1], draft)
-        own = clause.clause.stems - TIME_STEMS - LIGHT - draft.stems
+        own = clause.clause.stems - TIME_STEMS - LIGHT - draft.stems - _RATHER
         if (
             (plainly and (age <= 3 or DATE_OPEN not in draft.reasons))
             or asked
@@ -368,6 +369,7 @@ def _instead(heard: Heard, drafts: list[Draft], clause: HeardClause, state: Stat
     return alike[-1] if alike else theirs[0] if len(theirs) == 1 else None
 
 
+_RATHER: Final = stems("myself sooner rather")
 _PRONOUNS: Final = words_in("it that them this those him her")
 
 

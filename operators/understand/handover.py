@@ -1,0 +1,189 @@
+"""Whoever has a task gives it away: to somebody who offered, to whoever is told, or to nobody yet."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from typing import Final
+
+from operators.language.text import stems
+from operators.understand.anew import asks_else
+from operators.understand.due import said_due
+from operators.understand.hear import Heard, HeardClause
+from operators.understand.merge import LIGHT, TIME_STEMS, said_in
+from operators.understand.state import Claim, Draft, State, later_due, piece, piece_of
+from operators.understand.takeover import NOT_BY_ASKED
+
+HANDED_OVER: Final = "handed over"
+AFTER_ALL: Final = "by another after all"
+_REACH: Final = 3
+_LATER_REACH: Final = 60
+_LEADS_IN: Final = (
+    r"^(?:(?:oh|well|so|then|and|but|yes|no|okay|right|fine|all right|sure|hm|go on|of course|ah|in that case|"
+    r"@) )*"
+)
+_WOULD_YOU: Final = re.compile(
+    _LEADS_IN
+    + r"(?:would|could|do|will|can) you(?: (?:really|honestly|do (?:it|that)|take (?:it|that)|mind))*$"
+)
+_GLAD: Final = re.compile(
+    r"\b(?:please|bless you|thanks?|thank you|weight off|lovely|(?:an? )?(?:angel|saint|star|hero)|grateful|kind|"
+    r"brilliant|wonderful|perfect|marvellous|that would (?:help|be)|love you for)\b"
+)
+_YOU_DO: Final = re.compile(
+    _LEADS_IN
+    + r"(?:you(?: had better| would best| would better)? (?:do|write|take|handle|make|send|ring|call|ask|order|book|"
+    r"fetch|print) (?:it|that|them|this)|you then|(?:over to|up to|down to) you)(?: (?:then|instead|please|by|before|"
+    r"on|till|@)\b.*)?$"
+)
+_YOU_DO_NAMED: Final = re.compile(
+    _LEADS_IN + r"you (?:had better|would best|would better) (?:do|take|have|write|handle|make) "
+)
+_BIDS: Final = re.compile(
+    r"\bi (?:would|could|can|will|had better|always|might|am happy|do not mind)\b|\bfrom me\b|\blet me\b|\bmyself\b|"
+    r"\bi (?:\w+ ){1,3}anyway\b"
+)
+"""What somebody says who would do it, or has a reason to."""
+_FOR_YOU: Final = re.compile(r"\bi (?:would|could|can|will) [\w'-]+ you\b")
+"""What somebody offers to do for another is not the other's task (*I can lend you a pen for that*)."""
+_NOT_ME: Final = re.compile(r"^(?:(?:well|oh|okay|right) )*(?:so|then) (?:it is )?not me\b")
+_MYSELF_AFTER_ALL: Final = re.compile(
+    r"\bi (?:will|shall|am going to|have to|had better|would sooner|"
+    r"would rather)(?: have to)? (?P<what>[\w' -]{2,40}?) myself\b"
+)
+_IT: Final = re.compile(
+    r"\b(?:it|them|those|these)\b|\b(?:that|this)\b(?= (?:come|came|be|is|to|should|would|for you|myself|instead|too|then|"
+    r"anyway|off you)\b|$)"
+)
+
+
+def hand_over(heard: Heard, drafts: list[Draft], state: State) -> bool:
+    """Who has a task thanks somebody who would do it, or tells them to (*Would you? Bless you.*, *Okay, you write it.*)."""
+    me = state.roster.of_speaker(heard.spoken.speaker)
+    before = state.recent[-1] if state.recent else None
+    if me is None or before is None or before.spoken.speaker is None or heard.words > 30:
+        return False
+    other = state.roster.of_speaker(before.spoken.speaker) or before.spoken.speaker
+    if other == me or any(c.signals & {"joke", "reported"} for c in heard.clauses[:1]):
+        return False
+    place = _gives(heard, before)
+    at = _mine(heard, drafts, before, me, state) if place is not None else None
+    if at is None:
+        place, at = _tells(heard, drafts, me, state)
+    if at is None or place is None:
+        return False
+    dues = [d for i in range(place, len(heard.clauses)) if (d := said_due(heard, i))]
+    draft = drafts[at]
+    due = later_due(draft.due, dues[-1]) if dues else draft.due
+    draft = draft.grown(0.0, HANDED_OVER, piece_of(before.spoken, before.index, 2.0))
+    grown = draft.grown(0.1, HANDED_OVER, piece(heard, 2.0), claim=Claim("named", (other,)), due=due, mode="")
+    drafts[at] = replace(grown, accepted=False)
+    return True
+
+
+def _gives(heard: Heard, before: Heard) -> int | None:
+    """The clause that hands the task to whoever spoke before."""
+    bids = any(_BIDS.search(c.clause.norm) and not _FOR_YOU.search(c.clause.norm) for c in before.clauses)
+    for place, clause in enumerate(heard.clauses[:2]):
+        norm = clause.clause.norm
+        glad = any(_GLAD.search(c.clause.norm) for c in heard.clauses[place + 1 :])
+        if bids and glad and _WOULD_YOU.match(norm):
+            return place
+        if bids and not clause.clause.question_mark and _YOU_DO.match(norm):
+            return place
+    return None
+
+
+def _tells(heard: Heard, drafts: list[Draft], me: str, state: State) -> tuple[int | None, int | None]:
+    """The clause that tells another to do a task by its name (*You'd best do eleven, then*), and the place of the task."""
+    for place, clause in enumerate(heard.clauses[:2]):
+        found = _YOU_DO_NAMED.match(clause.clause.norm)
+        if found is None or clause.clause.question_mark:
+            continue
+        what = stems(clause.clause.norm[found.end() :]) - LIGHT
+        for at in range(len(drafts) - 1, -1, -1):
+            draft = drafts[at]
+            mine = me in {state.roster.of_speaker(p) for p in draft.claim.people}
+            open_ = (
+                draft.family == "action" and not draft.withdrawn and draft.mode not in ("refused", "request")
+            )
+            near = 0 < heard.index - draft.last_index <= _LATER_REACH and draft.likely_work
+            if open_ and mine and near and what & draft.stems:
+                return place, at
+    return None, None
+
+
+def _meant(draft: Draft) -> bool:
+    return not draft.by_model or draft.likely_work
+
+
+def _mine(heard: Heard, drafts: list[Draft], before: Heard, me: str, state: State) -> int | None:
+    """The place of the task of whoever speaks that was spoken of last, and that the turn before was about."""
+    said = said_in(before) - TIME_STEMS - LIGHT
+    for at in range(len(drafts) - 1, -1, -1):
+        draft = drafts[at]
+        if draft.family != "action" or draft.withdrawn or draft.mode in ("refused", "request"):
+            continue
+        if me not in {state.roster.of_speaker(p) for p in draft.claim.people}:
+            continue
+        if draft.first_index == heard.index or heard.index - draft.last_index > _REACH or not _meant(draft):
+            continue
+        about = any(_IT.search(c.clause.norm) for c in before.clauses) or said & draft.stems
+        return at if about and not asks_else(before, draft) else None
+    return None
+
+
+def give_up(heard: Heard, drafts: list[Draft], state: State) -> None:
+    """Who took a task on says that it is not them after all (*So not me, I don't know anybody there*): it is open."""
+    me = state.roster.of_speaker(heard.spoken.speaker)
+    if me is None or heard.words > 24 or not any(_NOT_ME.match(c.clause.norm) for c in heard.clauses[:2]):
+        return
+    for at in range(len(drafts) - 1, -1, -1):
+        draft = drafts[at]
+        if draft.family != "action" or draft.withdrawn or draft.claim.kind != "self":
+            continue
+        mine = me in {state.roster.of_speaker(p) for p in draft.claim.people}
+        if mine and 0 < heard.index - draft.last_index <= _REACH + 1:
+            drafts[at] = draft.grown(-0.05, NOT_BY_ASKED, piece(heard, 0.5), claim=Claim("none"))
+            return
+
+
+def after_all(heard: Heard, drafts: list[Draft], state: State) -> bool:
+    """Somebody does another's task, in its own words (*Then I'll have to do the form myself*)."""
+    me = state.roster.of_speaker(heard.spoken.speaker)
+    if me is None or heard.spoken.speaker is None:
+        return False
+    for place, clause in enumerate(heard.clauses):
+        if clause.clause.question_mark or clause.signals & {"past", "reported", "joke"}:
+            continue
+        own = _matter(clause)
+        if not own:
+            continue
+        for at in range(len(drafts) - 1, -1, -1):
+            draft = drafts[at]
+            theirs = {state.roster.of_speaker(p) for p in draft.claim.people}
+            if draft.family != "action" or draft.withdrawn or draft.mode in ("refused", "offer"):
+                continue
+            near = 0 < heard.index - draft.last_index <= _LATER_REACH
+            if not near or not draft.likely_work or not theirs or me in theirs or not own <= draft.stems:
+                continue
+            due = said_due(heard, place) if clause.dues else None
+            grown = draft.grown(
+                0.1, AFTER_ALL, piece(heard, 2.0), claim=Claim("self", (heard.spoken.speaker,))
+            )
+            drafts[at] = replace(
+                grown, speaker=heard.spoken.speaker, accepted=True, mode="", due=later_due(draft.due, due)
+            )
+            return True
+    return False
+
+
+def _matter(clause: HeardClause) -> frozenset[str]:
+    """What somebody says that they will do themselves; nothing where no word says what."""
+    found = _MYSELF_AFTER_ALL.search(clause.clause.norm)
+    if found is None:
+        return frozenset()
+    first, _, rest = found["what"].partition(" ")
+    if first != "do" and not stems(first) - LIGHT:
+        return frozenset()  # *look at that form myself*
+    return (stems(rest) if first == "do" else stems(found["what"])) - TIME_STEMS - LIGHT
