@@ -10,6 +10,7 @@ import pytest
 from models.minutes.appraisal import Appraisal, Judgement
 from models.minutes.inputs import Told, Window
 from models.minutes.scores import UtteranceScores
+from operators.understand.apart import apart
 from operators.understand.appraise import FIGURES
 from operators.understand.birth import MOCKS
 from operators.understand.cues import Figures
@@ -17,7 +18,7 @@ from operators.understand.engine import RuleEngine
 from operators.understand.hybrid import HybridEngine
 from operators.understand.sensed import Gesture, Senses
 from operators.understand.state import State
-from operators.understand.types import Attendee, DraftItem, MeetingContext, Spoken
+from operators.understand.types import Attendee, DraftItem, MeetingContext, Quote, Spoken
 
 _CONTEXT = MeetingContext(attendees=(Attendee("Mira", "Mira"), Attendee("Tom", "Tom")))
 _LIKELY = FIGURES.index("likely")
@@ -406,3 +407,19 @@ def test_a_decision_rests_on_what_was_said_around_it_in_the_same_talk() -> None:
     assert item.text == "The big tent for the party, the one from the school"
     (made,) = [m for d, m in engine.in_the_making(state) if d.id == item.id]
     assert made.evidence == item.evidence
+
+
+@pytest.mark.parametrize(("common", "kept"), [(0, 2), (1, 2), (2, 1), (3, 1)])
+def test_a_decision_that_shares_half_of_its_evidence_with_a_surer_one_is_none(common: int, kept: int) -> None:
+    spoken = _said(*(("Mira", line) for line in (_CONSIDERED, *_LATER, _LATER[0], _STOOLS)))
+    scores = {line: UtteranceScores(decision=0.9) for line in (_CONSIDERED, _STOOLS)}
+    engine = HybridEngine(scorer=Says(scores), appraisal=_BY_SCORE)
+    (first, one), (second, other) = [
+        pair for pair in engine.in_the_making(_read(engine, spoken)) if pair[1].kind == "decision"
+    ]
+    around = [Quote(f"x{n}", 0, 9) for n in range(3)]
+    more = [Quote(f"y{n}", 0, 9) for n in range(3 - common)]
+    one = replace(one, evidence=(*one.evidence, *around))
+    other = replace(other, evidence=(*other.evidence, *around[:common], *more))
+    sure = {first.id: 0.9, second.id: 0.8}
+    assert len(apart([(first, one), (second, other)], sure)) == kept
