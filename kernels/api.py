@@ -30,13 +30,13 @@ def attend(query: Tensor, key: Tensor, value: Tensor, plan: Plan, scale: float |
             in the plan's order, then the global tokens of all meetings. Any strides; a copy is made where the last
             dimension is not contiguous. All numbers finite, also those of tokens that nobody may see.
         plan: of this batch, on the same device.
-        scale: factor of the scores, 1 / sqrt(head_dim) where it is None.
+        scale: factor of the scores, a finite number; 1 / sqrt(head_dim) where it is None.
 
     Returns:
         Shape and type of ``query``.
 
     Raises:
-        ValueError: shapes, types or devices that do not belong together.
+        ValueError: shapes, types or devices that do not belong together; a scale that is no finite number.
     """
     return attend_with_lse(query, key, value, plan, scale)[0]
 
@@ -49,6 +49,9 @@ def attend_with_lse(
     The log-sum-exp is float32 (float64 for float64 input) and carries no gradient.
     """
     _check(query, key, value, plan)
+    if scale is not None and not math.isfinite(scale):
+        # Some kernels would give finite numbers all the same, and hide what went wrong before.
+        raise ValueError("scale must be a finite number")
     factor = 1.0 / math.sqrt(query.shape[-1]) if scale is None else scale
     out, lse = torch.ops.minuted.fractal_attention(
         query, key, value, *plan.tensors(), plan.max_window, plan.max_globals, plan.tile, factor

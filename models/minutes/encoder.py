@@ -115,6 +115,7 @@ class Encoder:
         options.intra_op_num_threads = threads
         options.inter_op_num_threads = 1
         options.log_severity_level = 4
+        failing = path
         try:
             data, graph = path.read_bytes(), GRAPH.read_bytes()
             known = weights_of(data)
@@ -123,13 +124,14 @@ class Encoder:
                 onnxruntime.OrtValue.ortvalue_from_numpy(np.ascontiguousarray(w)) for w in known.values()
             ]
             options.add_external_initializers(list(known), self._weights)
+            failing = GRAPH
             self._session: Any = onnxruntime.InferenceSession(
                 graph, options, providers=["CPUExecutionProvider"], enable_fallback=0
             )
         except OSError as error:
             raise EncoderUnusable(f"{error.filename}: cannot be read ({error.strerror})") from error
         except Exception as error:
-            raise EncoderUnusable(f"{path}: is no text encoder that can be loaded") from error
+            raise EncoderUnusable(f"{failing}: is no text encoder that can be loaded") from error
         self.version: str = hashlib.sha256(
             hashlib.sha256(data).digest() + hashlib.sha256(graph).digest()
         ).hexdigest()

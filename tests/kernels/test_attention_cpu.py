@@ -225,3 +225,6 @@ def test_tensors_that_do_not_belong_to_the_plan_are_refused() -> None:
     ):
         with pytest.raises(ValueError, match=text):
             attend(bad[0], bad[1], bad[2], made)
+    for scale in (float("nan"), float("inf")):
+        with pytest.raises(ValueError, match="finite"):
+            attend(good, good, good, made, scale)

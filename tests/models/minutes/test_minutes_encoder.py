@@ -95,7 +95,7 @@ def test_files_that_cannot_be_used_are_refused_without_a_word_on_standard_output
     ):
         broken.write_bytes(data)
         monkeypatch.setattr(encoders, "GRAPH", broken)
-        with pytest.raises(EncoderUnusable):
+        with pytest.raises(EncoderUnusable, match=r"graph\.onnx"):
             Encoder()
     assert capfd.readouterr().out == ""
 
