@@ -248,7 +248,7 @@ def summary(state: State, context: MeetingContext, items: Sequence[DraftItem]) -
     settled = [i for i in likely if i.kind == "decision"]
     topics = [stems(t.lower()) for t in (context.key_topics or context.agenda)]
     for item in sorted(settled, key=lambda i: -i.confidence)[:5]:
-        add(item.text.rstrip(".") + ".", item.evidence[:3])
+        add(item.text.rstrip(".") + ".", item.evidence)
     tasks = [i for i in likely if i.kind == "action_item"]
     for item in sorted(tasks, key=lambda i: -i.confidence)[:MAX_SUMMARY_TASKS]:
         if room > MAX_SUMMARY_WORDS // 2:

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
+from typing import Final
 
 from models.minutes.scores import UtteranceScores
 from operators.compose import question_text, says_little, statement_tokens, task_tokens
 from operators.language.text import stems
 from operators.language.words import words_in
-from operators.understand.birth import MOCKS, mocks
+from operators.understand.birth import GUARDS, MOCKS, mocks
+from operators.understand.density import SPARSE, sparse
 from operators.understand.due import said_due
 from operators.understand.hear import Heard, HeardClause
-from operators.understand.state import Claim, Draft, State, piece_of
+from operators.understand.state import LEANT, Claim, Draft, State, piece, piece_of
 from operators.understand.types import Family
 from operators.understand.wording import leant_on, said_span, worded
 
@@ -40,7 +43,7 @@ _MEANS = 0.35
 
 def conceived(heard: Heard, family: Family, said: UtteranceScores, state: State) -> Draft | None:
     """An item out of one utterance in which no rule saw one; None where it says nothing, or takes it back itself."""
-    place = _best_clause(heard, family)
+    place = _best_clause(heard, family, family == "decision" and sparse(state) < SPARSE)
     if place is None:
         return None
     if family != "question" and any(c.retracts for c in heard.clauses[place:]):
@@ -74,26 +77,77 @@ def conceived(heard: Heard, family: Family, said: UtteranceScores, state: State)
     )  # fmt: skip
 
 
-def _best_clause(heard: Heard, family: Family) -> int | None:
-    """The clause that says most; of questions the first one asked."""
+def reworded(draft: Draft, heard: Heard, said: UtteranceScores, state: State) -> Draft:
+    """A decision that only the model found, in the words of the surest line of it, or right beside it.
+
+    In sparse talk such a decision has words of all the talk around it anyway.
+    """
+    index, own = heard.index, {p.index for p in draft.evidence if p.weight >= 1.0}
+    beside = {i + step for i in own for step in (-1, 0, 1)}
+    if not draft.by_model or draft.withdrawn or index not in beside or index == draft.first_index:
+        return draft
+    known = [j.decision for i, j in draft.judged if i != index]
+    known += [a.likely for a in draft.around if a.piece.index in beside and a.piece.index != index]
+    if said.decision <= max(known, default=0.0) or sparse(state) >= SPARSE:
+        return draft
+    place = _best_clause(heard, "decision", settles=True)
+    if place is None or not _says_it(heard.clauses[place]):
+        return draft
+    fresh = conceived(heard, "decision", said, state)
+    if fresh is None:
+        return draft
+    weight = max((p.weight for p in draft.evidence if p.index == index), default=LEANT)
+    evidence = (*(p for p in draft.evidence if p.index != index), piece(heard, weight))
+    return replace(
+        draft, text=fresh.text, stems=draft.stems | fresh.stems, evidence=evidence, worded_in=index
+    )
+
+
+def _says_it(clause: HeardClause) -> bool:
+    """Whether a clause may say what was decided, and does so alone."""
+    enough = len(clause.clause.stems) >= 2 and not says_little(clause.clause.tokens)
+    return enough and not clause.clause.question_mark and _told_beside(clause) <= 0
+
+
+def _best_clause(heard: Heard, family: Family, settles: bool = False) -> int | None:
+    """The clause that says most; of questions the first one asked, where one ``settles`` a matter rather a late one."""
     best: tuple[float, int] | None = None
     for place, clause in enumerate(heard.clauses):
-        value = float(min(6, len(clause.clause.stems))) - 0.01 * place
+        value = float(min(6, len(clause.clause.stems))) + (0.3 if settles else -0.01) * place
         value -= 2.0 * says_little(clause.clause.tokens)
-        value += _fits(clause, family)
+        value += _fits(clause, family) - (_told_beside(clause) if settles else 0.0)
         if best is None or value > best[0]:
             best = (value, place)
     return None if best is None else best[1]
 
 
+def _told_beside(clause: HeardClause) -> float:
+    """What speaks against a clause as the one that says what was decided: what was, a reason, one's own affair."""
+    signals, norm = clause.signals, clause.clause.norm
+    value = 1.5 * bool(signals & GUARDS.keys()) - 1.0 * bool(_CONCLUDES.match(norm))
+    if signals & _DECIDING:
+        return value
+    return value + 1.5 * bool(signals & _WORK) + 1.5 * bool(_ASIDE.match(norm)) + bool(_TELLS.search(norm))
+
+
 def _fits(clause: HeardClause, family: Family) -> float:
     if family == "question":
         return 4.0 * (clause.clause.question_mark or "ask" in clause.signals)
-    wanted = {"decide", "propose", "settle"} if family == "decision" else _WORK
+    wanted = _DECIDING if family == "decision" else _WORK
     value = 2.0 * bool(clause.signals & wanted) - 1.5 * clause.clause.question_mark
     return value + (1.0 if family == "action" and clause.dues else 0.0)
 
 
+_DECIDING: Final = frozenset(("decide", "propose", "settle"))
+_CONCLUDES = re.compile(
+    r"(?:(?:and|but|okay|right|well|good|fine|yes|no) )*(?:so|then|good|fine|right)\b|.*\b(?:then|it is)$"
+)
+_ASIDE = re.compile(
+    r"(?:(?:and|but|so|well|oh|yes|no|then) )*(?:i\b(?! (?:would )?(?:say|suggest|propose|think|vote))|because|if|when|"
+    r"since|unless|but|it is (?:because|to|like|for)|(?:@ )?(?:(?:can|could|would|will) )?you)\b"
+)
+"""What the speaker has to do with it, on what condition, or why."""
+_TELLS = re.compile(r"\b(?:was|were|had|did|used to|told|said|went|made|got)\b")
 _WORK = {"commit", "promise", "assign", "request", "need", "group", "offer", "handover"}
 
 

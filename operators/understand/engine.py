@@ -307,25 +307,30 @@ class RuleEngine:
             external if draft.family == "action" else False,
             due if draft.family == "action" else None,
             draft.due.words if draft.due and draft.family == "action" else None,
-            self._evidence(draft.evidence, draft.due if draft.family == "action" else None),
+            self._evidence(draft.evidence, draft.due if draft.family == "action" else None, draft.worded_in),
             draft.withdrawn,
             draft.reasons,
             draft.senses,
         )
 
-    def _evidence(self, pieces: tuple[Piece, ...], due: Due | None = None) -> tuple[Quote, ...]:
+    def _evidence(
+        self, pieces: tuple[Piece, ...], due: Due | None = None, worded_in: int | None = None
+    ) -> tuple[Quote, ...]:
         """The heaviest pieces within the bounds, in the order in which they were said.
 
-        The very heaviest stays however long it is, and so do what says the date and what was said before it that its
-        words come from: a date or a word that nothing shows is none.
+        The very heaviest stays however long it is, and so do what says the date and what the words come from: a date or
+        a word that nothing shows is none.
         """
         room = self.settings.evidence_ns
         dated = due.said_in if due is not None else None
         first, *others = sorted(pieces, key=lambda p: (-p.weight, p.index))
         kept: list[Piece] = []
-        for piece in (first, *sorted(others, key=lambda p: p.quote.utterance_id != dated)):
+        for piece in (
+            first,
+            *sorted(others, key=lambda p: (p.quote.utterance_id != dated, p.index != worded_in)),
+        ):
             leant = piece.weight in (LEANT, MATTER) and piece.index < first.index
-            must = not kept or leant or piece.quote.utterance_id == dated
+            must = not kept or leant or piece.quote.utterance_id == dated or piece.index == worded_in
             if len(kept) < self.settings.evidence_spans and (piece.duration_ns <= room or must):
                 kept.append(piece)
                 room -= piece.duration_ns

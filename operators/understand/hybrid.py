@@ -19,7 +19,7 @@ from operators.compose import clean
 from operators.understand.apart import DECIDING, apart
 from operators.understand.appraise import figures_of, own_figures
 from operators.understand.birth import ON_CONDITION, ONE_OF_SEVERAL, PLAIN_WORK
-from operators.understand.conceive import conceived
+from operators.understand.conceive import conceived, reworded
 from operators.understand.cues import Reading, cues_of
 from operators.understand.density import PLAINLY, SPARSE, sparse
 from operators.understand.engine import RuleEngine
@@ -44,6 +44,8 @@ _BESIDE_A_DECISION: Final = (3, 0.2, 0.3)
 _AROUND_WORDS: Final = 16
 """Of the talk around an item of sparse talk so many utterances are told with it, each in so many words."""
 _HINT: Final = 0.02
+_WORDS: Final = 0.3
+"""Probability from which an utterance may put a decision that is spoken of beside it into words."""
 _FIRM: Final = 0.6
 """Support of the rules from which firm agreement decides."""
 _UNKNOWN: Final = 0.8
@@ -151,7 +153,13 @@ class HybridEngine(RuleEngine):
         if heard.clauses and max(said.action, said.decision) >= _HINT:
             words = clean(heard.spoken.text, _AROUND_WORDS).rstrip(".… ")
             kept = (*kept, Hint(piece(heard, 0.5), words, said.action, said.decision))
+        # What words say was decided here is an item of its own.
+        free = said.decision >= _WORDS and not any(
+            d.family == "decision" and not d.by_model and _stands_on(d, index) for d in drafts
+        )
         for place, draft in enumerate(drafts):
+            if free and draft.family == "decision":
+                draft = drafts[place] = reworded(draft, heard, said, state)
             back = index - draft.first_index
             if draft.family != "question" and 0 <= back <= _AROUND:
                 drafts[place] = _among(draft, kept if back == 0 else kept[-1:])
@@ -330,7 +338,7 @@ class HybridEngine(RuleEngine):
         if not more:
             return item
         pieces = (replace(a.piece, weight=min(0.4, a.likely)) for a in more)
-        evidence = self._evidence((*draft.evidence, *pieces), draft.due)
+        evidence = self._evidence((*draft.evidence, *pieces), draft.due, draft.worded_in)
         if gathers == NEAR:
             return replace(item, evidence=evidence)
         shown = {q.utterance_id for q in evidence}

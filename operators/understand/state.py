@@ -127,6 +127,8 @@ class Draft:
     """The surest sign by the model that it was taken back."""
     around: tuple[Around, ...] = ()
     """What the model takes for part of the same talk; the surest few."""
+    worded_in: int | None = None
+    """Number of the utterance that its words come from, where it is not the one that started it."""
 
     @property
     def likely_work(self) -> bool:

@@ -423,3 +423,46 @@ def test_a_decision_that_shares_half_of_its_evidence_with_a_surer_one_is_none(co
     other = replace(other, evidence=(*other.evidence, *around[:common], *more))
     sure = {first.id: 0.9, second.id: 0.8}
     assert len(apart([(first, one), (second, other)], sure)) == kept
+
+
+_SETTLING = ("We looked at the red paint.", "I had a red shed once. Blue stays, red goes to the school.")
+
+
+def _decided(lines: Sequence[str], likely: Sequence[float], joins: bool = False) -> list[str]:
+    """Texts of the decisions where the model says how likely each line is part of one."""
+    people, told = ("Mira", "Tom"), ((1, 0.9),) if joins else ()
+    spoken = _said(*((people[n % 2], line) for n, line in enumerate(lines)), *[("Tom", _TALK[4][1])] * 3)
+    scores = {
+        line: UtteranceScores(decision=p, joins=0.9 if joins and n else 0.0, joins_to=told if n else ())
+        for n, (line, p) in enumerate(zip(lines, likely, strict=True))
+    }
+    engine = HybridEngine(scorer=Says(scores), appraisal=_BY_SCORE)
+    return [i.text for i in _standing(engine, engine.finish(_read(engine, spoken)), "decision")]
+
+
+@pytest.mark.parametrize("joins", [True, False])
+def test_a_decision_has_the_words_of_the_surest_line_of_it(joins: bool) -> None:
+    assert _decided(_SETTLING, (0.6, 0.9), joins) == ["Blue stays, red goes to the school"]
+    assert _decided(_SETTLING, (0.9, 0.6), joins) == ["We looked at the red paint"]
+
+
+@pytest.mark.parametrize(
+    "beside",
+    ["Would the red paint cover it?", "I had a red shed once.", "Could you buy red paint, Mira?", "Oh, lovely.",
+     "Because red paint is cheaper."],
+)  # fmt: skip
+def test_a_question_a_reason_or_ones_own_affair_does_not_say_what_was_decided(beside: str) -> None:
+    assert _decided(("Red paint for the shed.", beside), (0.6, 0.9), joins=True) == ["Red paint for the shed"]
+
+
+@pytest.mark.parametrize(
+    ("said", "text"),
+    [
+        ("I had to borrow a pound for the trolley. Blue trolleys.", "Blue trolleys"),
+        ("Tom, you can take the line off the price list. Free for members.", "Free for members"),
+        ("Six hundred each it is. If it were more the cleaner would get a rise as well.", "Six hundred each it is"),
+        ("The north hall on Friday. Because the south hall has no heating.", "The north hall on Friday"),
+    ],
+)  # fmt: skip
+def test_of_several_clauses_the_one_that_settles_is_the_decision(said: str, text: str) -> None:
+    assert _decided((said,), (0.9,)) == [text]
