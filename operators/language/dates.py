@@ -253,13 +253,18 @@ def day_of_month(words: str) -> int | None:
     return int(match.group(1)) if match else None
 
 
+def month_in(words: str) -> int | None:
+    """The number of the month named in a date in words, null where there is none."""
+    return next((i for m, i in _MONTHS.items() if re.search(rf"\b{m}\b", words)), None)
+
+
 _JUST_OVER_DAYS = 60
 """A day that has been over for no longer than this is a slip of the tongue, or the next one in a year: nobody knows."""
 
 
 def _calendar_date(words: str, today: dt.date) -> dt.date | None:
     day = day_of_month(words)
-    month = next((i for m, i in _MONTHS.items() if re.search(rf"\b{m}\b", words)), None)
+    month = month_in(words)
     if day is None:
         return None
     if month is not None:

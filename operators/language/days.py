@@ -76,7 +76,7 @@ _ELSEWHERE: Final = re.compile(
 _READ: Final = 1200
 _BESIDE: Final = 200
 """Characters of a clause that are looked through, and before each day: nobody speaks longer ones."""
-_BUT: Final = re.compile(r"\b(?:but|so|then|make|rather|instead)\b")
+_BUT: Final = re.compile(r"\b(?:but|so|then|make|say|rather|instead)\b")
 
 
 @dataclass(frozen=True, slots=True)

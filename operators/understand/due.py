@@ -6,9 +6,11 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
-from operators.language.dates import DuePhrase
+from operators.language.dates import DuePhrase, time_phrases
+from operators.language.days import named_days
 from operators.language.rules import piece_named
-from operators.language.text import Clause, Token
+from operators.language.text import Clause, Token, stems
+from operators.language.words import words_in
 from operators.understand.hear import Heard, HeardClause
 from operators.understand.state import Due
 
@@ -58,6 +60,35 @@ _TAKES_A_DAY: Final = re.compile(
     r"\b(?:confirm|book|reserve|announce|block|cancel|offer|propose)(?:s|ed|ing)? $"
 )
 _SHORT_CLAUSE: Final = 4
+_LEANS: Final = words_in("it that this them those these one both same mine yours")
+_OF_ANY_DAY: Final = stems(
+    "fine good okay works work suits suit best better great perfect early earlier late later latest free sure do does done "
+    "make possible deadline sounds works say said time day want need needed wait"
+)
+"""Words said of a day for any task (*Wednesday works.*)."""
+_UNITS: Final = stems(
+    "second minute hour day week month year euro pound dollar percent metre kilo litre people"
+)
+"""What is counted, which makes no two sentences one matter."""
+_FROM_WHEN: Final = re.compile(
+    r"\b(?:as of|starting|beginning|effective|valid|in force|since)(?: (?:on|from|the|as of))*$|\bfrom(?: the)?$"
+)
+"""What stands before a day from which something holds."""
+_STARTS: Final = re.compile(
+    r"\b(?:start|begin|open|launch|switch|take over|run|do|cover|stand in|move|join)(?:s|ning|ting|ing)?\b"
+)
+"""Work that begins on a day."""
+_SLIPPED: Final = re.compile(
+    r"^(?:(?:or|oh|but|and|well|hm) )*(?:no(?: (?:wait|sorry|actually|hang on|better|rather))?|wait|actually|rather|sorry|"
+    r"hang on|hold on|on second thoughts?|make (?:it|that)|scratch that)\b(?! (?:problem|one|need|idea|worries|rush|hurry))"
+)
+"""How somebody opens who puts right what was just said (*Or no, I'd wait for the replies*)."""
+_DAY_ANEW: Final = re.compile(
+    r"(?:^|\b(?:so|then|say|rather|better|make it|make that|more like|it is|i mean|no|wait|actually|sorry|hang on|hold on"
+    r"|(?:do|make|bring|send|have) (?:it|that|them))) $"
+)
+"""What stands before the day that then holds."""
+_SLIP_REACH: Final = 4
 
 
 def said_due(heard: Heard, place: int, last: bool = False) -> Due | None:
@@ -69,9 +100,9 @@ def said_due(heard: Heard, place: int, last: bool = False) -> Due | None:
     found = _due_near(heard, place)
     if found is None:
         return None
-    at, phrase = found
+    at, phrase = _put_right(heard, found[0]) or found
     own = _meant(heard.clauses[place])
-    if last and own:
+    if last and own and at == found[0]:
         dated = [d for d in own if d.kind != "ordinal"]
         at, phrase = place, (dated or own)[-1]
     clause = heard.clauses[at].clause
@@ -100,15 +131,18 @@ def _due_near(heard: Heard, place: int) -> tuple[int, DuePhrase] | None:
         other = heard.clauses[index]
         if index != place and _of_another(other):
             continue
-        if index == place - 1 and _told_before(other.clause, heard.clauses[place].clause):
+        if index == place - 1 and (
+            _told_before(other.clause, heard.clauses[place].clause)
+            or _own_sentence(other.clause, heard.clauses[place].clause)
+        ):
             continue
-        meant = _meant(other)
+        meant = [d for d in _meant(other) if not begins(d, other.clause.norm, index == place)]
         if meant:
             return index, _deadline(meant, other.clause.norm)
     if heard.clauses[place].signals & _TAKES_ON:
         for index in range(place + 1, min(place + 4, len(heard.clauses))):
             other = heard.clauses[index]
-            meant = _meant(other)
+            meant = list(_meant(other))
             days = all(d.kind in _OF_DAYS for d in meant)
             if meant and days and not other.clause.question_mark and _IT_COMES.match(other.clause.norm):
                 return index, _deadline(meant, other.clause.norm)
@@ -131,6 +165,54 @@ def _told_before(before: Clause, clause: Clause) -> bool:
     *Send it through tonight, and I'll forward it.*
     """
     return bool(_OWN.match(clause.norm) and _TOLD_TO.match(before.norm))
+
+
+def _own_sentence(before: Clause, clause: Clause) -> bool:
+    """Whether the sentence before has a matter of its own, which the one of the task does not lean on.
+
+    *Launch on the fifth. You do the invitations.* The date is that of the launch.
+    """
+    if not before.tokens or not before.tokens[-1].ends_clause:
+        return False
+    if {w for t in clause.tokens for w in t.low.split()} & _LEANS:
+        return False
+    kept = before.norm
+    for phrase in reversed(tuple(time_phrases(before.norm))):
+        kept = f"{kept[: phrase.first]} {kept[phrase.last :]}"
+    own = stems(kept) - _OF_ANY_DAY - _UNITS
+    return bool(own) and not own & clause.stems
+
+
+def begins(phrase: DuePhrase, norm: str, own: bool) -> bool:
+    """Whether a day is the one from which something holds (*from April first*), which is no deadline.
+
+    It is the day of work that is said to begin then, in the clause of that work (``own``).
+    """
+    before = norm[: phrase.first].rstrip()
+    if phrase.prep != "from" and _FROM_WHEN.search(before) is None:
+        return False
+    return not (own and _STARTS.search(before))
+
+
+def _put_right(heard: Heard, at: int) -> tuple[int, DuePhrase] | None:
+    """The day that takes the place of one in the same breath (*I'll order tomorrow. Or no, so on the twenty-seventh.*)."""
+    last = min(len(heard.clauses), at + 1 + _SLIP_REACH)
+    opened = next((i for i in range(at + 1, last) if _SLIPPED.match(heard.clauses[i].clause.norm)), None)
+    if opened is None:
+        return None
+    found: tuple[int, DuePhrase] | None = None
+    for index in range(opened, min(len(heard.clauses), opened + _SLIP_REACH)):
+        clause, norm = heard.clauses[index], heard.clauses[index].clause.norm
+        if clause.signals & {"assign", "request", "past", "reported"} or clause.clause.question_mark:
+            break
+        for day in named_days(norm, asked=False):
+            if (
+                not day.dropped
+                and not begins(day.phrase, norm, own=True)
+                and _DAY_ANEW.search(norm[: day.phrase.first])
+            ):
+                found = index, day.phrase
+    return found
 
 
 def _deadline(dues: Sequence[DuePhrase], norm: str) -> DuePhrase:

@@ -25,7 +25,9 @@ from operators.understand.handover import after_all, give_up, hand_over
 from operators.understand.hear import Heard, hear
 from operators.understand.lately import Generations
 from operators.understand.merge import go_on, renumber, restate, supersede
+from operators.understand.months import with_months
 from operators.understand.redate import correct
+from operators.understand.replaced import replace_value
 from operators.understand.senses import sense
 from operators.understand.state import LEANT, MATTER, TOLD_BLOCK, Claim, Draft, Due, Piece, State, Telling
 from operators.understand.takeover import declined, questioned, take_over, volunteer
@@ -144,6 +146,7 @@ class RuleEngine:
         accepted, taken = follow(heard, live, state, self.settings.look_back)
         moved = correct(heard, live, state, self.settings.look_back)
         renumber(heard, live)
+        replaced = replace_value(heard, live)
         go_on(heard, live, state)
         change = [d.support - support[d.id] for d in live if d.id in support]
         born = births(heard, state)
@@ -170,7 +173,9 @@ class RuleEngine:
                 if moved and (fresh.claim.kind in ("self", "named", "you") and fresh.support < 0.8):
                     continue
             if fresh.family == "decision" and (
-                taken or (moved and (len(fresh.stems) <= 2 or LEANS in fresh.reasons))
+                taken
+                or replaced & fresh.stems
+                or (moved and (len(fresh.stems) <= 2 or LEANS in fresh.reasons))
             ):
                 continue
             if supersede(heard, fresh, live) or not restate(heard, fresh, live):
@@ -179,6 +184,7 @@ class RuleEngine:
                 restated = True
         if not over and len(heard.clauses) > 1 and not volunteer(heard, live, state):
             take_over(heard, live, state)
+        with_months(heard, live, state)
         sense(heard, live, state)
         reading = Reading(
             heard, state, born, accepted, taken, moved, restated,

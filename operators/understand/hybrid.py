@@ -27,6 +27,7 @@ from operators.understand.follow import FIRMLY_AGREED
 from operators.understand.hear import Heard
 from operators.understand.lately import Lately, Weighed, is_candidate
 from operators.understand.merge import PUT_ASIDE, restate
+from operators.understand.months import with_month
 from operators.understand.scorer import Scorer, heard_by, judged
 from operators.understand.senses import sure_by_senses
 from operators.understand.state import Around, Draft, Hint, Memory, State, Telling, piece
@@ -194,7 +195,7 @@ class HybridEngine(RuleEngine):
         fresh = conceived(heard, family, said, state)
         if fresh is None or any(_is_about(fresh, d) for d in drafts if d.withdrawn):
             return
-        fresh = self._noted(fresh, index, said)
+        fresh = with_month(self._noted(fresh, index, said), heard, state)
         if not restate(heard, fresh, drafts):
             drafts.append(fresh)
 

@@ -26,7 +26,7 @@ from operators.understand.anew import (
     stands,
     with_due,
 )
-from operators.understand.due import said_due, spoken_words
+from operators.understand.due import begins, said_due, spoken_words
 from operators.understand.hear import Heard, HeardClause
 from operators.understand.merge import LIGHT, TIME_STEMS, own_task, said_in, shared
 from operators.understand.state import Claim, Draft, Due, State, later_due, piece
@@ -66,6 +66,11 @@ _OPENS_AT: Final = re.compile(
     r"starts?|finish(?:es)?|goes?|comes?|is there|are there|is open)\b"
 )
 """What happens at a time by itself."""
+_OF_ELSE: Final = re.compile(
+    r"^(?:(?:and|but|so|then|because|okay|yes|well|by the way) )*(?:the|our|my|your|his|her|their) (?:[\w'-]+ ){1,3}?"
+    r"(?:is|are|was|were|starts?|begins?|opens?|closes?|will be|goes out|go out) (?:on|at|from|in) "
+)
+"""When something is that is no task (*The fair is on the fourth of April*)."""
 _THIRD: Final = re.compile(r"^(?:(?:and|but|so|then|good|okay|right) )*(?:he|she|@|~)(?: 's)? ")
 _ONE_AFTER: Final = re.compile(
     r"\b(?:the (?:one|week) (?:after|following)(?: that)?|(?:a|one) week later|the week after that|"
@@ -115,6 +120,7 @@ def _days_in(heard: Heard) -> list[SaidDay]:
         SaidDay(place, day)
         for place, clause in enumerate(heard.clauses)
         for day in named_days(clause.clause.norm, clause.clause.question_mark)
+        if day.dropped or not begins(day.phrase, clause.clause.norm, own=True)
     ]
     other = {bare_words(d.day.phrase) for d in found if not d.day.dropped}
     if not any(_CONTRAST.search(c.clause.norm) or _ONE_AFTER.search(c.clause.norm) for c in heard.clauses):
@@ -453,6 +459,7 @@ def _redated(heard: Heard, draft: Draft, state: State, timed: list[int], look_ba
             own_task(clause, draft)
             or _WHO.match(norm)
             or _OPENS_AT.match(norm)
+            or (new and _OF_ELSE.match(norm))
             or (new and _THIRD.match(norm))
         ):
             continue
