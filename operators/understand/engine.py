@@ -168,7 +168,8 @@ class RuleEngine:
             if fresh.family == "action":
                 if over and (SAYS_LITTLE in fresh.reasons or _goes_with(fresh)):
                     continue
-                if accepted and fresh.claim.kind == "self":
+                needs = fresh.mode == "request" and SAYS_LITTLE in fresh.reasons
+                if accepted and (needs or fresh.claim.kind == "self"):
                     continue
                 if moved and (fresh.claim.kind in ("self", "named", "you") and fresh.support < 0.8):
                     continue

@@ -471,7 +471,10 @@ def _redated(heard: Heard, draft: Draft, state: State, timed: list[int], look_ba
                 and _FIRM.search(norm) is not None
             )
         ):
-            due = later_due(draft.due, said_due(heard, number, last=True))
+            said = said_due(heard, number, last=True)
+            if said is None:
+                continue  # *From April first* tells when something holds
+            due = later_due(draft.due, said)
             return with_due(draft.grown(0.05, DATE_CHANGED, piece(heard, 2.0)), due)
         named = named_days(norm, clause.clause.question_mark)
         if named and all(d.dropped for d in named):
@@ -481,6 +484,8 @@ def _redated(heard: Heard, draft: Draft, state: State, timed: list[int], look_ba
             # *And Friday at two, the boxes*: words of another matter move no date that is known.
             if new and (draft.due is not None or norm.startswith("and ")):
                 return draft.grown(0.1, "date said again", piece(heard))
-            due = later_due(draft.due, said_due(heard, number))
-            return with_due(draft.grown(0.1, "date said again", piece(heard)), due)
+            said = said_due(heard, number)
+            if said is None:
+                continue
+            return with_due(draft.grown(0.1, "date said again", piece(heard)), later_due(draft.due, said))
     return None

@@ -92,6 +92,10 @@ def test_the_month_is_shown_by_the_evidence() -> None:
             dt.date(2026, 3, 13),
         ),
         (("Mira: I'll start the new rota from Monday.",), dt.date(2026, 3, 16)),
+        (
+            ("Tom: I'll paint the gate by Friday.", "Mira: From the first of April, then, we are open."),
+            dt.date(2026, 3, 13),
+        ),
         # Whoever puts a day right at once.
         (
             ("Tom: I'll order the cups tomorrow. Or no, I'd wait for Ana, so on Friday.",),
@@ -151,3 +155,13 @@ def test_the_last_value_stands(lines: tuple[str, ...], text: str) -> None:
     replaced = text not in ("Do the launch on the third of May", "We'll order forty-five chairs for the hall")
     if replaced:
         assert len(_items(lines, "decision")) == 1
+
+
+def test_who_accepts_says_when() -> None:
+    lines = (
+        "Mira: Right, fifteen then from April first. Tom, you'd change the booking system?",
+        "Tom: I'll need the login from IT, but yes. By the end of next week.",
+    )
+    (item,) = _items(lines, "action_item")
+    assert (item.text, item.owner) == ("Change the booking system", "Tom")
+    assert (item.due, item.due_text) == (None, "By the end of next week")
