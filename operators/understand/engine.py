@@ -154,16 +154,12 @@ class RuleEngine:
         if not accepted:
             declined(heard, live, state)
             give_up(heard, live, state)
-        over = hand_over(heard, live, state) or (
-            not accepted
-            and (
-                after_all(heard, live, state)
-                or volunteer(heard, live, state)
-                or take_over(heard, live, state)
-            )
-        )
+        over = hand_over(heard, live, state) or after_all(heard, live, state)
+        if not over and not accepted:
+            over = volunteer(heard, live, state) or take_over(heard, live, state)
         if not over:
             questioned(heard, live, state)
+        before = state.recent[-1] if state.recent else None
         for fresh in born:
             if fresh.family == "action":
                 if over and (SAYS_LITTLE in fresh.reasons or _goes_with(fresh)):
@@ -179,7 +175,7 @@ class RuleEngine:
                 or (moved and (len(fresh.stems) <= 2 or LEANS in fresh.reasons))
             ):
                 continue
-            if supersede(heard, fresh, live) or not restate(heard, fresh, live):
+            if supersede(heard, fresh, live) or not restate(heard, fresh, live, before):
                 live.append(fresh)
             else:
                 restated = True

@@ -9,7 +9,7 @@ from operators.language.words import words_in
 from operators.understand.birth import leads, settled
 from operators.understand.due import said_due
 from operators.understand.hear import Heard, HeardClause
-from operators.understand.merge import TIME_STEMS, own_task
+from operators.understand.merge import TAKEN_UP, TIME_STEMS, asked_of_all, own_task, taken_up
 from operators.understand.state import Claim, Draft, State, later_due, piece
 from operators.understand.withdraw import YES_NO, take_back
 
@@ -73,6 +73,9 @@ def _refuse(heard: Heard, drafts: list[Draft]) -> None:
             return
         if draft.family != "action":
             continue
+        if draft.claim.kind == "self" and TAKEN_UP in draft.reasons:
+            drafts[place] = draft.grown(0.0, "not by whoever offered", claim=Claim("none"))
+            return
         if draft.claim.kind == "self":
             drafts[place] = draft.grown(-0.8, "refused", mode="refused")
             return
@@ -91,6 +94,9 @@ def _accept(heard: Heard, drafts: list[Draft], state: State) -> bool:
     firm = takes or any(h.rule.name in _FIRM for c in heard.clauses for h in c.hits)
     if not (yes or thanks or takes):
         return False
+    of_another = not takes and (
+        _ANOTHER_HAS_IT.match(heard.clauses[0].clause.norm) or _confirms(heard, state)
+    )
     reach = [p for p, d in enumerate(drafts) if heard.index - d.first_index <= 12]
     # What was just given to whoever answers comes before what others took on in the same breath.
     for place in sorted(
@@ -105,16 +111,18 @@ def _accept(heard: Heard, drafts: list[Draft], state: State) -> bool:
             drafts[place] = draft.grown(
                 0.2 if plain else 0.45, "offer accepted", piece(heard), mode="", accepted=True
             )
+            _one_with_what_was_asked(drafts, place, state)
             return False
         elsewhere = (
             (opens or (takes and not yes))
             and not draft.claim.people
             and all(own_task(c, draft) for c in taking)
-        )
+        ) or (not takes and not draft.claim.people and own_task(heard.clauses[0], draft, {"offer"}))
         if (
             draft.mode == "request"
             and not draft.accepted
             and not elsewhere
+            and not of_another
             and _for_me(draft, me)
             and (yes or takes)
         ):
@@ -143,6 +151,35 @@ def _accept(heard: Heard, drafts: list[Draft], state: State) -> bool:
             drafts[place] = draft.grown(0.25, "accepted", piece(heard), accepted=True, claim=one)
             return True
     return False
+
+
+def _one_with_what_was_asked(drafts: list[Draft], place: int, state: State) -> None:
+    """An offer that was accepted is the task that was asked of the room just before (*Shall I ring them?*)."""
+    offer = drafts[place]
+    said = next((h for h in state.recent if h.index == offer.first_index), None)
+    at = asked_of_all(said, offer, drafts) if said is not None else None
+    if at is not None:
+        drafts[at] = taken_up(drafts[at], offer)
+        del drafts[place]
+
+
+_ANOTHER_HAS_IT = re.compile(
+    r"^(?:(?:yes|yeah|right|true|exactly|okay|oh|well|indeed|correct|sure|and|so|that is right) )+"
+    r"(?:@|~|he|she|they)(?: (?:already|always|usually|still|now|just))* (?:has|have|got|did|does|do|took|takes|is|are|will|"
+    r"was|were|had|said|told|wanted)\b"
+)
+"""*Yes, Felix has them* says that somebody else does it."""
+_GAVE_ON = re.compile(
+    r"\bi (?:already |have |had )*(?:passed|gave|given|handed|sent|left|forwarded)\b.*\bto (?:@|~|my|our|the|your|him|her)"
+)
+
+
+def _confirms(heard: Heard, state: State) -> bool:
+    """Whether *yes* is said to somebody's word that another has it (*I passed those on to Tom.* *Yes.*)."""
+    before = state.recent[-1] if state.recent else None
+    if before is None or before.spoken.speaker == heard.spoken.speaker:
+        return False
+    return any(_GAVE_ON.search(c.clause.norm) and not c.clause.question_mark for c in before.clauses)
 
 
 _FIRM = frozenset(("i_can_do_that", "firm_yes", "echo_accept"))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Set
 from dataclasses import replace
 
 from operators.compose import sentence, task_tokens
@@ -15,16 +16,22 @@ from operators.understand.hear import Heard, HeardClause
 from operators.understand.state import Draft, State, later_due, piece
 
 PUT_ASIDE = "put aside"
+TAKEN_UP = "taken up"
+NOT_BY_ASKED = "not by the one asked"
 
 
-def restate(heard: Heard, fresh: Draft, drafts: list[Draft]) -> bool:
+def restate(heard: Heard, fresh: Draft, drafts: list[Draft], before: Heard | None = None) -> bool:
     """Merge a new draft into an earlier one about the same thing; true if it was merged.
 
     The last owner and date count; both utterances are evidence. A decision that only says once more
-    that something was taken back (*no party then*) is swallowed.
+    that something was taken back (*no party then*) is swallowed. ``before`` is the utterance that it may answer.
     """
     undone = fresh.family == "decision" and "withdraw" in heard.signals()
     if undone and any(d.withdrawn and d.stems & fresh.stems for d in drafts):
+        return True
+    asked = asked_of_all(heard, fresh, drafts, before)
+    if asked is not None:
+        drafts[asked] = taken_up(drafts[asked], fresh)
         return True
     for place in range(len(drafts) - 1, -1, -1):
         draft = drafts[place]
@@ -64,6 +71,135 @@ def restate(heard: Heard, fresh: Draft, drafts: list[Draft]) -> bool:
             drafts[place] = _merged(draft, fresh)
             return True
     return False
+
+
+def asked_of_all(heard: Heard, fresh: Draft, drafts: list[Draft], before: Heard | None = None) -> int | None:
+    """The place of the task asked of the room that a promise means with a pronoun alone; None where it means none.
+
+    *Somebody has to ask the fire brigade.* *I can ring them.* What the promise says of it is done in a like way, or is
+    only *do it*; words of its own object (*I'll tell them about the cake*) make it another task.
+    """
+    if fresh.family != "action" or fresh.claim.kind != "self" or not fresh.claim.people:
+        return None
+    for clause in heard.clauses:
+        found = _ONLY_IT.search(clause.clause.norm)
+        if found is None or clause.signals & {"past", "reported", "joke", "hypothetical"}:
+            continue
+        if clause.clause.question_mark and not fresh.accepted:
+            continue
+        rest = stems(_BESIDE.split(f" {found['rest']}")[0]) - TIME_STEMS - LIGHT - _MANNER
+        kind = _way_of(found["verb"])
+        for place in range(len(drafts) - 1, -1, -1):
+            draft = drafts[place]
+            if draft.id == fresh.id or draft.family != "action" or draft.withdrawn or draft.mode == "refused":
+                continue
+            if (
+                draft.first_index >= fresh.first_index
+                or fresh.first_index - draft.last_index > _TAKEN_UP_REACH
+            ):
+                continue
+            refused = NOT_BY_ASKED in draft.reasons
+            if draft.support < _MEANT_TASK and not draft.likely_work and not refused:
+                continue
+            if draft.mode == "request" and draft.speaker == fresh.speaker and not refused:
+                continue
+            alike = kind == "" or kind in _ways_of(draft.text)
+            if draft.claim.kind == "group" and (kind == "" or _EVERYONE & set(draft.text.lower().split())):
+                continue  # what everybody does is done by each
+            if _open_to_all(draft) and alike and rest <= draft.stems:
+                return None if before is not None and _bids_else(before, draft) else place
+            if alike:
+                return None  # *it* is what was spoken of last
+    return None
+
+
+def _bids_else(before: Heard, draft: Draft) -> bool:
+    """Whether an utterance asks somebody for something else than a task (*Eve, can you open the window?*)."""
+    last = before.clauses[-1].clause if before.clauses else None
+    if last is None or not last.question_mark or _YOU.search(last.norm) is None:
+        return False
+    own = last.stems - TIME_STEMS - LIGHT
+    return bool(own) and not own & draft.stems
+
+
+def _open_to_all(draft: Draft) -> bool:
+    """Whether nobody has a task yet, and whoever wants to may take it."""
+    return (
+        not draft.claim.people and not draft.claim.outside and not draft.claim.said and not draft.accepted
+    ) and draft.mode != "offer"
+
+
+def taken_up(asked: Draft, promise: Draft) -> Draft:
+    """A task asked of the room with the owner and the date of whoever takes it; both are its evidence."""
+    evidence = asked.evidence
+    for part in promise.evidence:
+        if part.weight >= 1 and all(p.quote.utterance_id != part.quote.utterance_id for p in evidence):
+            evidence = (*evidence, part)
+    return replace(
+        asked,
+        support=max(asked.support, promise.support) + 0.12,
+        speaker=promise.speaker,
+        claim=promise.claim,
+        due=later_due(asked.due, promise.due),
+        evidence=evidence,
+        last_index=max(asked.last_index, promise.last_index),
+        reasons=tuple(dict.fromkeys((*asked.reasons, TAKEN_UP))),
+        mode="",
+        accepted=promise.accepted,
+        by_model=asked.by_model and promise.by_model,
+        judged=tuple(sorted({**dict(asked.judged), **dict(promise.judged)}.items())),
+    )
+
+
+_EVERYONE = words_in("all everyone everybody each")
+_TAKEN_UP_REACH = 5
+_MEANT_TASK = 0.3
+_ONLY_IT = re.compile(
+    r"(?:^|\b)(?:i (?:will|can|could|shall|am going to|am happy to|would|had better)|(?:shall|should|can|could) i|let me)"
+    r"(?: (?:just|gladly|happily|then|also|quickly|easily|try and|try to|go and))* "
+    r"(?P<verb>(?:let|drop|give) (?=(?:them|him|her) (?:know|a (?:line|call|ring|message|note)))|"
+    r"[a-z]+(?: up| to| with| after| out)? )"
+    r"(?:it|that|this|them|those|these|him|her)(?: both| all)?(?P<rest>(?: .*)?)$"
+)
+_BESIDE = re.compile(
+    r" (?:together|along|with|on|after|before|when|while|at|if|in|by|until|till|because|since|as|and|so|then|but|i|we|@|next|"
+    r"from|for|during|over|once|tomorrow|today|tonight)\b"
+)
+"""Where what is said of the task itself ends: how, when and why it is done comes after it."""
+_MANNER = stems("know line call ring message note myself instead quick quickly anyway okay")
+_WAYS = {
+    verb: way
+    for way, verbs in {
+        "tell": "ask tell ring call phone mail email text contact message speak talk inform warn remind let drop give invite",
+        "get": "get buy order fetch pick bring collect",
+        "mend": "fix mend repair",
+        "clean": "clean wash tidy sweep wipe",
+        "book": "book reserve",
+        "check": "check look find",
+        "make": "write draft prepare make",
+        "": "do take handle sort manage cover have see",
+    }.items()
+    for verb in verbs.split()
+}
+"""Verbs of which one may be said for another; those of the last line for all."""
+
+
+_YOU = re.compile(r"\b(?:can|could|would|will) (?:you|@)\b")
+
+
+def _way_of(verb: str) -> str:
+    words = verb.split()
+    if words[:2] == ["write", "to"]:
+        return "tell"
+    return _WAYS.get(words[0], words[0])
+
+
+def _ways_of(text: str) -> set[str]:
+    """What kinds of work a task is: that of its first word, or where that is no verb, of any (*Somebody to fix ...*)."""
+    first, *others = (w.strip(",.:").lower() for w in text.split())
+    if first in _WAYS or stems(first) & VERBS:
+        return {_way_of(" ".join((first, *others[:1])))}
+    return {_way_of(w) for w in (first, *others) if w}
 
 
 def _sums_up(fresh: Draft) -> bool:
@@ -141,7 +277,7 @@ def _other_object(draft: Draft, fresh: Draft) -> bool:
     apart = draft.stems - common - TIME_STEMS and fresh.stems - common - TIME_STEMS
     dated = draft.due is not None and fresh.due is not None
     long_ago = fresh.first_index - draft.last_index > _OLD
-    return only_verb and bool(apart) and (dated or long_ago)
+    return only_verb and bool(apart) and (dated or long_ago or fresh.mode == "offer")
 
 
 _NEAR = 2
@@ -262,9 +398,9 @@ def _same_thing(right: re.Match[str], wrong: re.Match[str]) -> bool:
     return other and (noun is None or noun in STOP or stems(noun) == stems((wrong["noun"] or "").lower()))
 
 
-def own_task(clause: HeardClause, draft: Draft) -> bool:
+def own_task(clause: HeardClause, draft: Draft, signals: Set[str] = frozenset(("commit", "promise"))) -> bool:
     """Whether a clause takes on something else: its own verb and object, nothing of the draft, no *it*."""
-    if not clause.signals & {"commit", "promise"}:
+    if not clause.signals & signals:
         return False
     words = {w for t in clause.clause.tokens for w in t.low.split()}
     if words & _MEANS_BEFORE:

@@ -13,13 +13,12 @@ from operators.language.words import words_in
 from operators.understand.anew import ANY_TASK, DATE_OPEN, asks_else, speaks_of_else
 from operators.understand.due import said_due
 from operators.understand.hear import Heard, HeardClause
-from operators.understand.merge import LIGHT, TIME_STEMS, said_in
+from operators.understand.merge import LIGHT, NOT_BY_ASKED, TIME_STEMS, said_in
 from operators.understand.state import Claim, Draft, State, later_due, piece
 
 TAKEN_OVER: Final = "taken over"
 VOLUNTEERED: Final = "volunteered"
 IN_QUESTION: Final = "owner in question"
-NOT_BY_ASKED: Final = "not by the one asked"
 _REACH: Final = 2
 _VOLUNTEER_REACH: Final = 4
 _LATER_REACH: Final = 60
@@ -245,7 +244,7 @@ def volunteer(heard: Heard, drafts: list[Draft], state: State) -> bool:
             continue
         plainly = _ME.match(clause.clause.norm) is not None and not _AS_I_SEE_IT.match(clause.clause.norm)
         at = _free(heard, drafts, place) if plainly else None
-        if at is not None and place == 0 and _answers_else(clause, drafts[at], state):
+        if at is not None and place == 0 and _answers_else(heard, clause, drafts[at], state):
             continue
         if at is None and (
             plainly or clause.signals & {"commit", "accept"} or _MYSELF.search(clause.clause.norm)
@@ -270,11 +269,19 @@ def volunteer(heard: Heard, drafts: list[Draft], state: State) -> bool:
     return False
 
 
-def _answers_else(clause: HeardClause, draft: Draft, state: State) -> bool:
+def _answers_else(heard: Heard, clause: HeardClause, draft: Draft, state: State) -> bool:
     """Whether *I can* answers a question of its own (*Can you hear me, Tom?*) that was asked after a task."""
-    if not state.recent or {w for t in clause.clause.tokens for w in t.low.split()} & _PRONOUNS:
+    if not state.recent:
         return False
     before = state.recent[-1]
+    if {w for t in clause.clause.tokens for w in t.low.split()} & _PRONOUNS:
+        # *I can do that* after *Eve, can you open the window?* is no word of the task before it.
+        called = state.roster.of_speaker(heard.spoken.speaker) in before.called
+        return (
+            called
+            and _YOU_COULD.search(before.clauses[-1].clause.norm) is not None
+            and asks_else(before, draft)
+        )
     anybody = any(_FOR_ANYBODY.match(c.clause.norm) for c in before.clauses[-1:])
     return not anybody and asks_else(before, draft)
 

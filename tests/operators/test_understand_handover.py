@@ -112,3 +112,87 @@ def test_what_only_the_model_found_is_the_speakers_where_the_words_allow_it(text
     heard = hear(Spoken("u0", 0, 1, "Ben", text), 0, state.roster, engine.rules)
     draft = conceived(heard, "action", UtteranceScores(action=0.9, owner=(("Ben", 0.9),)), state)
     assert draft is not None and draft.claim.kind == kind
+
+
+def _tasks(*lines: str) -> dict[str, tuple[str | None, tuple[str, ...]]]:
+    engine = RuleEngine()
+    state = engine.start(_CONTEXT)
+    for number, line in enumerate(lines):
+        who, _, text = line.partition(": ")
+        start = 3_000_000_000 * number
+        state = engine.step(state, Spoken(f"u{number}", start, start + 2_000_000_000, who, text))
+    return {
+        i.text: (i.owner, tuple(q.utterance_id for q in i.evidence))
+        for i in engine.items(engine.finish(state))
+        if i.kind == "action_item" and not i.withdrawn
+    }
+
+
+BRIGADE = "Ben: Somebody has to ask the fire brigade about the hydrant."
+CARETAKER = "Ben: Somebody should tell the caretaker."
+
+
+@pytest.mark.parametrize(
+    ("about", "lines", "owner", "shown"),
+    [
+        (BRIGADE, ("Tom: Omar's away.", "Eve: I can ring them, I know the officer."), "Eve", ("u0", "u2")),
+        (BRIGADE, ("Tom: Not me.", "Anna: Hm.", "Eve: Fine, I'll call them tomorrow."), "Eve", ("u0", "u3")),
+        (BRIGADE, ("Tom: Omar's away.", "Eve: I'll do it together with the booking."), "Eve", ("u0", "u2")),
+        (BRIGADE, ("Anna: Shall I ring them?", "Ben: Yes, please."), "Anna", ("u0", "u1", "u2")),
+        (BRIGADE, ("Anna: I can ring them.", "Ben: No, you've got enough to do."), None, ("u0", "u1")),
+        (BRIGADE, ("Tom: Hm.", "Eve: I can ring the baker about the rolls.", "Ben: Lovely."), None, ("u0",)),
+        (BRIGADE, ("Tom: Hm.", "Eve: I'll tell them about the cake at the party."), None, ("u0",)),
+        (BRIGADE, ("Tom: Hm.", "Eve: I'll paint them one day."), None, ("u0",)),
+        (BRIGADE, ("Tom: Eve, can you open the window?", "Eve: I can do that."), None, ("u0",)),
+        (CARETAKER, ("Anna: I told him yesterday.",), None, ("u0",)),
+        (CARETAKER, ("Tom: He's deaf.", "Eve: I'll let him know."), "Eve", ("u0", "u2")),
+        ("Ben: All of you, tidy the desks by noon.", ("Tom: Okay.", "Eve: I'll do it on the bus."), None, ("u0",)),
+    ],
+)  # fmt: skip
+def test_what_is_asked_of_the_room_is_one_with_the_promise_that_means_it(
+    about: str, lines: tuple[str, ...], owner: str | None, shown: tuple[str, ...]
+) -> None:
+    found = [i for i in _tasks(about, *lines).values() if "u0" in i[1]]
+    assert found == [(owner, shown)]
+
+
+NOTE_ANNA = "Tom: Anna knows them all, so Anna, could you do it?"
+
+
+@pytest.mark.parametrize(
+    ("lines", "owner", "shown"),
+    [
+        (
+            ("Ben: Anna, could you take the note? I'm away.", "Anna: Sure, no problem."),
+            "Anna",
+            ("u0", "u1", "u2"),
+        ),
+        ((NOTE_ANNA, "Anna: Yes, happy to."), "Anna", ("u0", "u1", "u2")),
+        ((NOTE_ANNA, "Anna: Sorry, I can't."), "Ben", ("u0",)),
+        (("Tom: Anna, could you check it?", "Anna: Yes, fine."), "Ben", ("u0",)),
+        (("Tom: Anna, could you help him with it?", "Anna: Yes, fine."), "Ben", ("u0",)),
+        (("Tom: Anna, could you do the salad?", "Anna: Okay, I'll do it."), "Ben", ("u0",)),
+        (("Tom: The bins are full. Anna, could you take them out?", "Anna: Yes, okay."), "Ben", ("u0",)),
+        (
+            ("Eve: And who draws the map?", "Tom: You can do it, Anna?", "Anna: Yes, no problem."),
+            "Ben",
+            ("u0",),
+        ),
+        (("Tom: Anna, you take half of it?", "Anna: Okay."), "Ben", ("u0",)),
+        (("Anna: If nobody comes I'll note it all down myself.",), "Ben", ("u0",)),
+    ],
+)
+def test_who_is_asked_to_do_what_another_has(
+    lines: tuple[str, ...], owner: str, shown: tuple[str, ...]
+) -> None:
+    tasks = _tasks(NOTE, *lines)
+    assert tasks["Write the note to the staff"] == (owner, shown)
+    assert owner == "Ben" or len(tasks) == 1, "what was asked is the task itself"
+
+
+@pytest.mark.parametrize(
+    "answer", ["Anna: Yes, she has them.", "Anna: Yes, Felix has them.", "Anna: Right.", "Eve: I can order the drinks."]
+)  # fmt: skip
+def test_yes_to_what_another_has_takes_nothing(answer: str) -> None:
+    lines = ("Ben: You do the invitations, right?", "Eve: Me? No, I gave those to Tom's sister.", answer)
+    assert all(owner is None for text, (owner, _) in _tasks(*lines).items() if "invitations" in text)
