@@ -6,6 +6,7 @@ zero. A ``Stream`` puts pieces into a meeting: ids, sequence numbers, stamps on 
 
 import heapq
 import queue
+import re
 import threading
 from collections.abc import Callable, Generator, Iterable, Iterator
 from dataclasses import dataclass, field
@@ -24,11 +25,17 @@ MAX_LENGTH_NS: Final = 86_400 * 10**9
 """Longest recording; a damaged header may promise years."""
 READ_AHEAD: Final = 60
 """How many pictures are coded before their time: two seconds of them, some megabytes."""
+_SURROGATE: Final = re.compile(r"[\ud800-\udfff]")
 
 
 def readable(name: Path | str) -> str:
     """A file's name for messages: half characters of one that is no UTF-8 would fit into none."""
     return str(name).encode("utf-8", "replace").decode("utf-8")
+
+
+def whole_characters(text: str) -> str:
+    """Text with the sign for what cannot be read in the place of half characters, as JSON can spell them."""
+    return _SURROGATE.sub("\ufffd", text)
 
 
 class InputError(Exception):
@@ -173,8 +180,7 @@ class Stream:
                 meeting_id=self.meeting_id, device_id=self.device_id, stream_epoch=self.stream_epoch,
                 sequence=sequence, clock_kind=self.clock_kind, timestamp_ns=stamp_ns,
                 duration_ns=piece.duration_ns, speaker=piece.speaker,
-                # A lone surrogate, as JSON can spell it, is no text.
-                text=piece.text.encode("utf-8", "replace").decode("utf-8"),
+                text=whole_characters(piece.text),
                 words=tuple(
                     TranscriptWord(
                         start_ns=self.start_ns + word.start_ns, end_ns=self.start_ns + word.end_ns,

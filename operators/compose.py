@@ -4,13 +4,23 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from functools import lru_cache
 from heapq import heapify, heappop, heapreplace
 from math import log
 
 from operators.language.dates import DuePhrase
 from operators.language.foreign import in_english
-from operators.language.text import STOP, Clause, Token, clause_of, clauses_of, expand, stems, words_of
+from operators.language.gist import (
+    ENDS_AT,
+    NUMBERS,
+    TIMES,
+    as_task,
+    counts,
+    without_loose_end,
+    without_remark,
+)
+from operators.language.text import STOP, Clause, Token, clause_of, clauses_of, expand, stem, stems, words_of
 from operators.language.words import words_in
 from operators.understand.state import Draft, State, Telling
 from operators.understand.types import DraftItem, MeetingContext, Quote, SummarySentence
@@ -74,9 +84,39 @@ def task_tokens(clause: Clause, span: tuple[int, int] | None, dues: Sequence[Due
     first, last = span or (0, len(clause.norm))
     tokens = list(clause.between(first, last))
     timed = {t.first for due in dues for t in clause.between(due.first, due.last)}
-    tokens = _without_called(_until_aside(tokens))
-    tokens = [t for t in tokens if t.first not in timed]
-    return tuple(_trim(tokens))[:MAX_ITEM_WORDS]
+    tokens = _without_times(_until_aside(without_remark(_without_called(as_task(tokens)), tasks=True)), timed)
+    return tuple(without_loose_end(_trim(tokens)[:MAX_ITEM_WORDS]))
+
+
+def _closes_idly(tokens: Sequence[Token], idle: frozenset[str]) -> bool:
+    """Whether the last word can go: not the *then* of *till then*."""
+    last = tokens[-1].low
+    return last in idle and not (last == "then" and len(tokens) > 1 and tokens[-2].low in ENDS_AT)
+
+
+_AFTER_NO = words_in("""
+    i we you he she it they that this there the a an let our my your his her their no wait well but not then okay sorry
+    please what who how when so and just
+""")
+
+
+def _opens_idly(tokens: Sequence[Token]) -> bool:
+    """Whether the first word can go: *no* only where it answers, not where it denies (*no parking on Sunday*)."""
+    first = tokens[0]
+    if first.low not in _LEADING or first.low != "no" or len(tokens) == 1:
+        return first.low in _LEADING
+    return first.comma or first.ends_clause or expand(tokens[1].text).split()[0] in _AFTER_NO
+
+
+def _without_times(tokens: list[Token], timed: set[int]) -> list[Token]:
+    """Words without those of times; a comma behind these stays behind what is left."""
+    kept: list[Token] = []
+    for token in tokens:
+        if token.first not in timed:
+            kept.append(token)
+        elif token.comma and kept:
+            kept[-1] = replace(kept[-1], comma=True)
+    return kept
 
 
 def _without_called(tokens: list[Token]) -> list[Token]:
@@ -90,6 +130,7 @@ def _until_aside(tokens: list[Token]) -> list[Token]:
         if (
             token.comma
             and place >= 2
+            and not counts(tokens[place + 1 :])
             and _ASIDE.match(" ".join(expand(t.text) for t in tokens[place + 1 : place + 5]))
         ):
             return tokens[: place + 1]
@@ -97,11 +138,9 @@ def _until_aside(tokens: list[Token]) -> list[Token]:
 
 
 def _trim(tokens: list[Token]) -> list[Token]:
-    while tokens and (
-        tokens[0].low in _LEADING or (tokens[0].person and len(tokens) > 1 and tokens[0].comma)
-    ):
+    while tokens and (_opens_idly(tokens) or (tokens[0].person and len(tokens) > 1 and tokens[0].comma)):
         tokens = tokens[1:]
-    while tokens and tokens[-1].low in _TRAILING:
+    while tokens and _closes_idly(tokens, _TRAILING):
         tokens = tokens[:-1]
     if len(tokens) > 2 and tokens[-1].person and tokens[-2].comma:
         tokens = tokens[:-1]
@@ -134,22 +173,26 @@ def question_text(clause: Clause, span: tuple[int, int] | None) -> str:
     """A question as it was asked, with a question mark."""
     first, last = span or (0, len(clause.norm))
     tokens = list(without_opening(clause.between(first, last), _OPENING))[: MAX_ITEM_WORDS + 8]
-    while len(tokens) > 3 and tokens[0].low in _LEADING:
+    while len(tokens) > 3 and _opens_idly(tokens):
         tokens = tokens[1:]
     return sentence(tokens).rstrip("?.! ") + "?" if tokens else ""
 
 
 def with_antecedent(text: str, antecedent: Sequence[Token]) -> str:
-    """An item that needs the words before it: both, the matter first."""
-    before = sentence(_trim(list(antecedent))[:18])
-    if not before:
-        return text
+    """An item that needs the words before it: both, the matter first; the matter alone where that says all."""
+    before = sentence(without_loose_end(_trim(list(antecedent))[:18]))
+    if not before or not text:
+        return before or text
     return f"{before}: {_inside(text)}"
 
 
-def _inside(text: str) -> str:
-    """A sentence as it goes on after a colon."""
-    word = text.split(" ", 1)[0].rstrip(",.:")
+def _inside(text: str, names: frozenset[str] = frozenset()) -> str:
+    """A sentence as it goes on after a colon; names of people keep their capital."""
+    opening = text.split(" ", 1)[0]
+    word = opening.rstrip(",.:")
+    person = word.removesuffix("'s").removesuffix("’s").lower()
+    if person in names or opening.endswith(":"):
+        return text
     kept = word in ("I", "I'll", "I'm") or word.lower() in _CAPITALS or not word[1:].islower()
     return text if (kept and len(word) > 1) or word == "I" else text[:1].lower() + text[1:]
 
@@ -163,11 +206,11 @@ _CAPITALS = words_in("""
 def statement_tokens(clause: Clause) -> tuple[Token, ...]:
     """Words of a decision: all of the clause but what opens and closes a turn, and *I suggest* and the like."""
     tokens = list(without_opening(clause.tokens, _PROPOSING))
-    while tokens and (tokens[0].low in _LEADING or tokens[0].low == "then"):
+    while tokens and _opens_idly(tokens):
         tokens = tokens[1:]
-    while tokens and tokens[-1].low in _CLOSERS:
+    while tokens and _closes_idly(tokens, _CLOSERS):
         tokens = tokens[:-1]
-    return tuple(tokens)[:MAX_ITEM_WORDS]
+    return tuple(without_loose_end(without_remark(tokens)[:MAX_ITEM_WORDS]))
 
 
 _CLOSERS = words_in("okay then right yes yeah please sorry so and but mind alright ok")
@@ -196,6 +239,11 @@ def clean(text: str, limit: int = 30) -> str:
         sentences = [text]  # a slip is put right in the next sentence
     for said in sentences:
         words = [t for clause in clauses_of(said) for t in clause.tokens]
+        if words and _answers(words, out):
+            out.append(sentence(words) + ".")
+            room -= len(words)
+            continue
+        words = _without_greeting(words)
         if words:
             words = list(without_opening(without_opening(words, _OPENING), _PROPOSING))
         tokens = _trim(words)
@@ -211,6 +259,92 @@ def clean(text: str, limit: int = 30) -> str:
         return " ".join(out)
     body = sentence([t for clause in clauses_of(text) for t in clause.tokens][:limit])
     return body + "." if body else ""
+
+
+_GREETING = re.compile(
+    r"(?:(?:oh|okay|right|well|and|so|yes|no|great) )*(?:thanks|thank you|cheers|welcome|hello|hi|hey|"
+    r"good (?:morning|afternoon|evening)|morning|good ?bye|bye|congratulations|happy birthday|you are welcome|"
+    r"see you|loud and clear|(?:it is )?(?:nice|good|great|lovely) to (?:see|meet|have) you|how (?:are you|was your)|"
+    r"(?:can|could) (?:you|everyone|everybody|you all) (?:all )?(?:hear|see) (?:me|us)|"
+    r"(?:have|enjoy) (?:a|your|the) (?:nice |good |great |lovely )*(?:day|weekend|evening|holidays?))\b"
+)
+"""What opens greetings and thanks."""
+_TALK_AFTER = 6
+"""Words from which what follows a greeting is a sentence of the matter."""
+
+
+def _without_greeting(words: list[Token]) -> list[Token]:
+    """Words of a sentence without the greeting or thanks that open it; none where little more is said."""
+    if not words or _GREETING.match(clause_of(tuple(words)).norm) is None:
+        return words
+    place = next((n for n, t in enumerate(words) if t.comma), None)
+    rest = words if place is None else words[place + 1 :]
+    least = _TALK_AFTER if place is not None else _TALK_AFTER + 4
+    counted = any(t.low[:1].isdigit() or t.low in NUMBERS for t in rest)
+    return rest if len(rest) >= least or (counted and len(rest) >= 4) else []
+
+
+def _only_greets(text: str) -> bool:
+    """Whether an utterance holds greetings, thanks and what is said beside them, and nothing more."""
+    sentences = [[t for c in clauses_of(s) for t in c.tokens] for s in re.split(r"(?<=[.?!…])\s+", text)]
+    left = [_without_greeting(words) for words in sentences if words]
+    greets = any(not kept for kept in left)
+    return greets and all(len(_trim(list(kept))) < 4 for kept in left)
+
+
+def _answers(words: Sequence[Token], told: Sequence[str]) -> bool:
+    """Whether a short sentence is an answer that what was told before it needs (*We take the bus. No.*)."""
+    if not told or len(words) > 3:
+        return False
+    opened = expand(words[0].text).split()[0]
+    denies = opened in ("no", "not", "never") or any(
+        w == "not" for t in words for w in expand(t.text).split()
+    )
+    return denies or (opened == "yes" and told[-1].endswith("?"))
+
+
+_MYSELF = re.compile(r"\b(?:I|I['’]\w+|[Mm]y|[Mm]e|[Mm]ine|[Mm]yself)\b")
+_A_NAME = re.compile(r"[^\W\d_]{2}[^\d_]*")
+"""What people are called, unlike the marks that machines give to voices."""
+
+
+def _asks_for_a_day(telling: Telling) -> frozenset[str]:
+    """Times and numbers in a question; none where it is no question."""
+    return _times_in(telling.text) if "?" in telling.text else frozenset()
+
+
+def _times_in(text: str) -> frozenset[str]:
+    words = {w.strip(".,;:?!") for w in text.lower().split()}
+    return frozenset(w for w in words if w in TIMES | NUMBERS or w[:1].isdigit())
+
+
+def _put_right(telling: Telling, later: Iterable[tuple[int, str]]) -> bool:
+    """Whether a question for a day or number got another one, on the same matter, in what was said or settled later."""
+    asked = _asks_for_a_day(telling)
+    if not asked:
+        return False
+    about = telling.stems - {stem(w) for w in asked} | {stem(w) for w in asked & _MONTHS}
+    for index, text in later:
+        said = _times_in(text)
+        if index > telling.index and said - asked and about & stems(text.lower()):
+            return True
+    return False
+
+
+def _changed(telling: Telling, items: Iterable[DraftItem]) -> bool:
+    """Whether an item that an utterance is evidence of has another day or number than was said in it."""
+    said = _times_in(telling.text)
+    return bool(said) and any(
+        (held := _times_in(i.text))
+        and said - held
+        and held - said
+        and len(telling.stems & stems(i.text.lower()) - {stem(w) for w in held}) >= 1
+        for i in items
+        if any(q.utterance_id == telling.quote.utterance_id for q in i.evidence)
+    )
+
+
+_MONTHS = words_in("january february march april june july august september october november december")
 
 
 def summary(state: State, context: MeetingContext, items: Sequence[DraftItem]) -> tuple[SummarySentence, ...]:
@@ -238,12 +372,29 @@ def summary(state: State, context: MeetingContext, items: Sequence[DraftItem]) -
 
     def sentence_of(telling: Telling) -> str:
         text = clean(telling.text, 26)
-        return _attributed(text, telling.speaker, context) if by_model else text
+        if by_model and _called(telling.speaker, context) is not None:
+            return _attributed(text, telling.speaker, context)
+        who = _called(telling.speaker, context) or state.roster.of_speaker(telling.speaker)
+        return f"{who}: {text}" if who and _A_NAME.fullmatch(who) and _MYSELF.search(text) else text
 
     undone = {
         p.quote.utterance_id for d in state.drafts if _no_longer(d) for p in d.evidence if p.weight >= 2
     }
     said = [t for t in (*state.told, *state.block) if t.quote.utterance_id not in undone]
+    called = frozenset(
+        w.lower() for n in (*(a.name for a in context.attendees), *state.speakers) for w in n.split()
+    )
+    live = [i for i in items if not i.withdrawn]
+    place_of = {p.quote.utterance_id: p.index for d in state.drafts for p in d.evidence}
+    later = [
+        (place_of.get(i.evidence[-1].utterance_id, -1), i.text)
+        for i in items
+        if i.evidence and not i.withdrawn
+    ]
+    later += [(t.index, t.text) for t in said if "?" not in t.text]
+    said = [
+        t for t in said if not _only_greets(t.text) and not _put_right(t, later) and not _changed(t, live)
+    ] or said
     likely = [i for i in items if not i.withdrawn and (not by_model or i.confidence >= _LIKELY)]
     settled = [i for i in likely if i.kind == "decision"]
     topics = [stems(t.lower()) for t in (context.key_topics or context.agenda)]
@@ -252,7 +403,7 @@ def summary(state: State, context: MeetingContext, items: Sequence[DraftItem]) -
     tasks = [i for i in likely if i.kind == "action_item"]
     for item in sorted(tasks, key=lambda i: -i.confidence)[:MAX_SUMMARY_TASKS]:
         if room > MAX_SUMMARY_WORDS // 2:
-            add(_task_sentence(item, context if by_model else None), item.evidence)
+            add(_task_sentence(item, context if by_model else None, called), item.evidence)
     shown = {q.utterance_id for s in out for q in s.evidence}
     shown |= {i.evidence[0].utterance_id for i in items if i.kind in ("open_question", "answered_question")}
     told = len(out)
@@ -347,11 +498,13 @@ def _plainness(text: str) -> float:
     return (0.3 + written) * (1 - chatted)
 
 
-def _task_sentence(item: DraftItem, context: MeetingContext | None = None) -> str:
+def _task_sentence(
+    item: DraftItem, context: MeetingContext | None = None, names: frozenset[str] = frozenset()
+) -> str:
     """Who does what, and by when in the words that were said."""
     when = f" ({item.due_text})" if item.due_text and item.due_text not in item.text else ""
     who = (_called(item.owner, context) if context is not None else None) or item.owner
-    return f"{who or 'To do'}: {_inside(item.text).rstrip('.')}{when}."
+    return f"{who or 'To do'}: {_inside(item.text, names).rstrip('.')}{when}."
 
 
 def _attributed(text: str, speaker: str | None, context: MeetingContext) -> str:
@@ -376,3 +529,23 @@ def _about(topic: frozenset[str], telling: Telling) -> int:
 def _weight(telling: Telling, frequency: dict[str, int]) -> float:
     shared = sum(frequency[s] - 1 for s in telling.stems)
     return telling.weight + shared / (1 + len(telling.stems))
+
+
+def told_as(
+    sentence_: SummarySentence, item: DraftItem, text: str, owner: str | None, due_text: str | None
+) -> SummarySentence | None:
+    """A sentence made of an item, told as that stands after checks; None where it was made of something else."""
+    if item.kind == "decision":
+        same = (
+            sentence_.text == item.text.rstrip(".") + "."
+            and sentence_.evidence == item.evidence[: len(sentence_.evidence)]
+        )
+        return SummarySentence(text.rstrip(".") + ".", sentence_.evidence) if same else None
+    if sentence_.evidence != item.evidence or item.text.rstrip(".").lower() not in sentence_.text.lower():
+        return None
+    who, _, rest = sentence_.text.partition(": ")
+    if not rest:
+        return None
+    who = who if owner == item.owner else (owner or "To do")
+    when = f" ({due_text})" if due_text and due_text not in text else ""
+    return SummarySentence(f"{who}: {_inside(text).rstrip('.')}{when}.", sentence_.evidence)

@@ -29,7 +29,15 @@ from operators.understand.matter import (
 )
 from operators.understand.state import MATTER, Claim, Draft, Piece, State, piece_of
 from operators.understand.types import Family
-from operators.understand.wording import condition_of, leant_on, lowered, said_span, span_of, worded
+from operators.understand.wording import (
+    condition_of,
+    leant_on,
+    lowered,
+    of_a_person,
+    said_span,
+    span_of,
+    worded,
+)
 
 SAYS_LITTLE = "says little alone"
 PLAIN_WORK = "plain work"
@@ -244,7 +252,7 @@ def _action(heard: Heard, place: int, state: State) -> Draft | None:
         text = f"{text} {lowered(sentence(condition))}"
         reasons.append(ON_CONDITION)
     if says_little(tokens):
-        support -= 0.15 if extra is None else 0.0
+        support -= 0.15 if extra is None and not of_a_person(tokens) else 0.0
         reasons.append(SAYS_LITTLE)
     if signal == "commit" and TASK_VERB.match(clause.clause.norm[hit.task[0] :] if hit.task else ""):
         plain = _PLAIN_WORK.match(clause.clause.norm[hit.task[0] :] if hit.task else "") is not None

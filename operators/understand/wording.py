@@ -6,7 +6,8 @@ import re
 from dataclasses import dataclass
 
 from operators.compose import says_little, sentence, task_tokens, with_antecedent
-from operators.language.text import Token, clause_of, stems
+from operators.language.gist import names_matter
+from operators.language.text import STOP, Token, clause_of, stems
 from operators.language.words import words_in
 from operators.understand.hear import Heard, HeardClause
 from operators.understand.state import LEANT, Piece, State, piece_of
@@ -84,38 +85,163 @@ def worded(
         ):
             about = stems(" ".join(t.low for t in ahead if not t.person))
             whole = (with_antecedent(text, ahead), known | about, Leant(heard))
-            return whole if about else (text, known, None)
-        return text, known, None
+            return whole if names_matter(ahead) else (text, known, None)
+        return _explained(tokens, text, known, heard, place, state)
+    if _pronoun(tokens):
+        explained = _explained(tokens, text, known, heard, place, state)
+        if explained[2] is not None or _pronoun(tokens) in _PERSONAL:
+            return explained
     topic = stems(" ".join(t.low for t in ahead if not t.person))
-    if topic:
+    if names_matter(ahead):
         return with_antecedent(text, ahead), known | topic, Leant(heard)
     after = heard.clauses[place + 1] if place + 1 < len(heard.clauses) else None
     if after is not None and after.clause.stems and "assign" in heard.clauses[place].signals:
         return sentence(task_tokens(after.clause, None, after.dues)), known | after.clause.stems, Leant(heard)
     here = [(heard, c) for c in reversed(heard.clauses[max(0, place - 1) : place])]
     there = [(other, c) for other in reversed(state.recent[-3:]) for c in reversed(other.clauses)]
+    leaning: tuple[str, frozenset[str], Leant | None] | None = None
     for other, clause in [*here, *there]:
         enough = len(clause.clause.stems) >= 2 or (
             clause.clause.stems and other is not heard and clause.signals & {"ask", "need"}
         )
-        if not enough:
+        if not enough or not _names_matter(clause):
             continue
         if clause.clause.stems <= known:
             break  # the same matter in other words: what was said before it is another
         words = _matter(clause, other.spoken.speaker == heard.spoken.speaker)
-        if words:
-            return (
-                with_antecedent(text, words),
-                known | stems(clause_of(words).norm),
-                Leant(other, span_of(words)),
-            )
+        leans = words is clause.clause.tokens and _leans(words)
+        if not names_matter(words):
+            continue
+        alone = (
+            len(tokens) == 1 and tokens[0].low in _ALL_SAID_BEFORE
+        )  # *what I'd do*: what is done is all in the words before
+        whole = (
+            with_antecedent("" if alone else text, words),
+            known | stems(clause_of(words).norm),
+            Leant(other, span_of(words)),
+        )
+        if not leans:
+            return whole
+        leaning = leaning or whole
+    return leaning or (text, known, None)
+
+
+_PERSONAL = words_in("him her")
+_ALL_SAID_BEFORE = words_in("do that this mine me so")
+_OPEN = words_in("them it him her")
+_WITHOUT_THING = words_in("""
+    make get take have keep leave call let put give see say think know find hold be is are was with do done doing
+""")
+"""Verbs with which *it* often means nothing in particular (*leave it at that*)."""
+
+
+def _pronoun(tokens: tuple[Token, ...]) -> str:
+    """The pronoun that is the first thing after a task's verb (*ring them about the bill*), if any."""
+    if len(tokens) < 2 or tokens[0].person or tokens[0].low in STOP - _WITHOUT_THING:
+        return ""
+    place = next((n for n, t in enumerate(tokens[:4]) if t.low in _OPEN), 0)
+    if not place or any(t.person or t.low in _DETERMINERS - _PERSONAL or t.comma for t in tokens[:place]):
+        return ""
+    found = tokens[place].low
+    if found == "her" and place + 1 < len(tokens) and tokens[place + 1].low not in _ENDS_THING | _AFTER_HER:
+        return ""  # *her number*
+    if place > 1 and tokens[place - 1].low not in _BEFORE_PRONOUN:
+        return ""
+    return found if found != "it" or tokens[0].low not in _WITHOUT_THING else ""
+
+
+_AFTER_HER = words_in("a an the about whether what that how again back up directly soon")
+_BEFORE_PRONOUN = words_in("to with for at about up out on off after from in")
+
+
+def of_a_person(tokens: tuple[Token, ...]) -> bool:
+    """Whether a task is done to *him* or *her*: it says what to do, if not to whom."""
+    return _pronoun(tokens) in _PERSONAL
+
+
+def _explained(
+    tokens: tuple[Token, ...], text: str, known: frozenset[str], heard: Heard, place: int, state: State
+) -> tuple[str, frozenset[str], Leant | None]:
+    """The words of a task; where they leave open who or what is meant, after the thing that lines before name."""
+    pronoun = _pronoun(tokens)
+    if not pronoun:
+        return text, known, None
+    here = [(heard, c) for c in reversed(heard.clauses[:place])]
+    there = [(other, c) for other in reversed(state.recent[-3:]) for c in reversed(other.clauses)]
+    for other, clause in [*here, *there]:
+        if pronoun in _PERSONAL:
+            words = _somebody(clause, other, heard)
+        elif clause.signals & _BRINGS_UP or clause.clause.question_mark:
+            words = _thing(clause)
+            if words and not (_reaches(clause.clause.tokens, words) and _reaches(tokens, ())):
+                words = ()  # nobody rings forms
+        else:
+            words = ()
+        about = stems(clause_of(words).norm)
+        if not words or (pronoun not in _PERSONAL and (not names_matter(words) or about & known)):
+            continue
+        more = stems(" ".join(t.low for t in words if not t.person))
+        return with_antecedent(text, words), known | more, Leant(other, span_of(words))
     return text, known, None
+
+
+_REACHING = words_in("""
+    ask tell ring call phone email e-mail mail text write inform warn remind contact invite thank talk speak asked told
+    asking telling ringing calling
+""")
+
+
+def _reaches(tokens: tuple[Token, ...], thing: tuple[Token, ...]) -> bool:
+    """Whether the verb before a thing, or that of a task, reaches out to somebody (*ask the fire brigade*)."""
+    last = tokens.index(thing[0]) if thing else 1
+    return any(t.low in _REACHING for t in tokens[max(0, last - 2) : last])
+
+
+_BRINGS_UP = frozenset(("need", "group", "request", "assign", "ask", "propose"))
+_OF_A_PERSON = re.compile(
+    r"(?:(?:and|but|so|well|yes|no|oh) )*(?P<name>\S+)(?: 's)? (?:would|could|will|can|did|does|is|was|has|had|knows|knew|wants|"
+    r"said|says|told|asked|might|should|did it)\b"
+)
+_HE_OR_SHE = words_in("he she him her he's she's his hers he'll she'll he'd she'd")
+
+
+def _somebody(clause: HeardClause, other: Heard, heard: Heard) -> tuple[Token, ...]:
+    """The one person of whom a clause speaks, not who is talking or spoken to."""
+    tokens = clause.clause.tokens
+    named = [t for t in tokens if t.person]
+    around = [t for c in other.clauses for t in c.clause.tokens]
+    if all(t.person != "@" for t in named) and any(t.low in _HE_OR_SHE for t in around):
+        found = _OF_A_PERSON.match(clause.clause.norm)
+        first = tokens[clause.clause.token_at(found.start("name"))] if found is not None else None
+        if first is not None and first.text[0].isupper() and first.low not in STOP and first.text.isalpha():
+            return (first,)
+    speakers = {heard.spoken.speaker, other.spoken.speaker}
+    spoken_to = {*heard.called, *other.called}
+    meant = [
+        t
+        for t in named
+        if t.person == "@"
+        and not t.low.endswith(("'s", "’s"))
+        and not {*(other.people[t.first].names if t.first in other.people else ())} & (speakers | spoken_to)
+    ]
+    return (meant[0],) if len(meant) == 1 and len(named) == 1 else ()
+
+
+def _names_matter(clause: HeardClause) -> bool:
+    """Whether a clause names something besides times and people."""
+    timed = {t.first for d in clause.dues for t in clause.clause.between(d.first, d.last)}
+    return names_matter([t for t in clause.clause.tokens if t.first not in timed])
+
+
+def _leans(words: tuple[Token, ...]) -> bool:
+    """Whether words need those before them in turn (*she wrote half of it*)."""
+    return any(t.low in ("it", "them") for t in words)
 
 
 _FIRST_PERSON = re.compile(r"(?:(?:and|so|then|okay|well|yes|but|now|oh|tomorrow|today) )*(?:i|we)\b")
 
 
-_GIVES_WORK = frozenset(("commit", "promise", "assign", "request"))
+_GIVES_WORK = frozenset(("commit", "promise", "assign", "request", "need", "group"))
 
 
 _THINGS = words_in("the a an this these those")
@@ -123,7 +249,7 @@ _THINGS = words_in("the a an this these those")
 
 _ENDS_THING = words_in("""
     to from for by on at in with and or but so if when because i we you he she it they that which who until till before
-    after tomorrow today tonight is are was were
+    after tomorrow today tonight is are was were about has have had will would can could should does did out again back
 """)
 
 
@@ -136,6 +262,11 @@ def _matter(clause: HeardClause, same_speaker: bool) -> tuple[Token, ...]:
     first_person = _FIRST_PERSON.match(clause.clause.norm) is not None
     if own or not (first_person or clause.clause.question_mark or clause.signals & _GIVES_WORK):
         return clause.clause.tokens
+    return _thing(clause)
+
+
+def _thing(clause: HeardClause) -> tuple[Token, ...]:
+    """The first thing that a clause names, no stretch of time and no mere quantity (*half a day*)."""
     timed = {t.first for d in clause.dues for t in clause.clause.between(d.first, d.last)}
     tokens = clause.clause.tokens
     for first, token in enumerate(tokens):
@@ -146,7 +277,8 @@ def _matter(clause: HeardClause, same_speaker: bool) -> tuple[Token, ...]:
             last += 1
             if tokens[last - 1].comma:
                 break
-        if stems(clause_of(tokens[first:last]).norm):
+        part = first > 0 and tokens[first - 1].low in ("half", "quarter", "of", "such", "quite")
+        if not part and names_matter(tokens[first:last]):
             return tokens[first:last]
     return ()
 

@@ -18,9 +18,10 @@ from typing import Final
 
 from contracts.messages import RuleFile
 from contracts.sal import RuleSet
+from operators.compose import told_as
 from operators.language.people import Roster, person_of, roster_of
 from operators.plain_text import plain
-from operators.understand.types import Attendee, DraftItem, Spoken
+from operators.understand.types import Attendee, DraftItem, Spoken, SummarySentence
 from operators.verify.examine import VerifySettings as VerifySettings
 from operators.verify.examine import shown_confidence, verify_item
 from operators.verify.fallback import from_evidence
@@ -63,6 +64,30 @@ class _Remembered:
             and (self.item is item or replace(item, confidence=self.item.confidence) == self.item)
             and self.slides == slides
         )
+
+
+def _told_alike(draft: Draft, items: Sequence[VerifiedItem]) -> Draft:
+    """The draft with its summary telling items as they stand in their lists: as checks left them, and none withheld."""
+    verified = {item.item_id: item for item in items}
+    changed = [
+        (item, now)
+        for item in draft.items
+        if (now := verified.get(item.id)) is not None
+        and item.kind in ("action_item", "decision")
+        and (
+            now.verdict == "withheld"
+            or (now.text, now.owner, now.due_text) != (item.text, item.owner, item.due_text)
+        )
+    ]
+    if not changed or not draft.summary:
+        return draft
+    kept: list[SummarySentence] = []
+    for told in draft.summary:
+        found = ((told_as(told, item, now.text, now.owner, now.due_text), now) for item, now in changed)
+        new, now = next(((t, n) for t, n in found if t is not None), (told, None))
+        if now is None or now.verdict != "withheld":
+            kept.append(new)
+    return replace(draft, summary=tuple(dict.fromkeys(kept))) if kept else draft
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +157,7 @@ class Verifier:
         memory = self._memory(draft, speakers)
         items = [self._item(item, draft, roster, memory) for item in draft.items]
         items.sort(key=lambda i: (i.first_ns, i.item_id))
-        summary, verdict, notices = verify_summary(draft, roster, memory.sentences)
+        summary, verdict, notices = verify_summary(_told_alike(draft, items), roster, memory.sentences)
         notices = list(dict.fromkeys([*draft.notices, *self._notices, *notices]))
         rules, ruled = self.rules_of(draft.rules), Ruled(tuple(items))
         if rules is not None:
