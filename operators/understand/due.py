@@ -88,6 +88,9 @@ _DAY_ANEW: Final = re.compile(
     r"|(?:do|make|bring|send|have) (?:it|that|them))) $"
 )
 """What stands before the day that then holds."""
+_DAY_LAST: Final = re.compile(
+    r"^(?: (?:then|instead|rather|please|okay|yes|it is|sorry|latest|at the latest|morning|afternoon|evening|night|@))*$"
+)
 _SLIP_REACH: Final = 4
 
 
@@ -210,6 +213,7 @@ def _put_right(heard: Heard, at: int) -> tuple[int, DuePhrase] | None:
                 not day.dropped
                 and not begins(day.phrase, norm, own=True)
                 and _DAY_ANEW.search(norm[: day.phrase.first])
+                and _DAY_LAST.match(norm[day.phrase.last :])
             ):
                 found = index, day.phrase
     return found

@@ -146,7 +146,7 @@ class RuleEngine:
         accepted, taken = follow(heard, live, state, self.settings.look_back)
         moved = correct(heard, live, state, self.settings.look_back)
         renumber(heard, live)
-        replaced = replace_value(heard, live)
+        replaced = replace_value(heard, live, state)
         go_on(heard, live, state)
         change = [d.support - support[d.id] for d in live if d.id in support]
         born = births(heard, state)

@@ -10,9 +10,10 @@ from typing import Final
 from operators.language.dates import month_in, time_phrases
 from operators.language.days import named_days
 from operators.language.text import stems
+from operators.understand.anew import asks_else
 from operators.understand.due import spoken_words
 from operators.understand.hear import Heard, HeardClause
-from operators.understand.state import Draft, piece
+from operators.understand.state import Draft, State, piece
 
 REPLACED: Final = "replaced by another"
 _REACH: Final = 6
@@ -30,6 +31,10 @@ _OPENS_PLAIN: Final = re.compile(
 _STANDS: Final = re.compile(r"^ (?:it is|then|instead)\b(?: (?:then|instead))?$")
 _NOT_IT: Final = re.compile(r"^ (?:and )?not (?:the |on |for )?(?P<old>[\w -]+)$")
 _CLOSES: Final = re.compile(r"^(?: (?:then|it is|instead|rather|please|okay|fine|good|right|yes|@))*$")
+_REASON: Final = re.compile(
+    r"^ (?:on|because|since|as|if|that|it|not|so|then|the|(?:i|we|he|she|they|you|@|~) (?:am|is|are|can|could|have|has|will))\b"
+)
+"""What follows a comma after the value: why it is so (*the fifth, on the fourth Kim is away*)."""
 _UNIT: Final = (
     r"(?:one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|thirteen|fourteen|fifteen|sixteen|seventeen|"
     r"eighteen|nineteen|twenty|thirty|forty|fifty|sixty|seventy|eighty|ninety|hundred|thousand|\d[\d.,]*\d|\d)"
@@ -48,7 +53,7 @@ class _Value:
     words: str
 
 
-def replace_value(heard: Heard, drafts: list[Draft]) -> frozenset[str]:
+def replace_value(heard: Heard, drafts: list[Draft], state: State) -> frozenset[str]:
     """Put a new day or amount in the place of the one that was settled just before; stems of the words that say so.
 
     *Let's do the launch on the third of May.* *That's a bank holiday.* *Then the fifth.* The words must show that one
@@ -62,7 +67,7 @@ def replace_value(heard: Heard, drafts: list[Draft]) -> frozenset[str]:
             continue
         new, old_words = found
         place = _target(heard, drafts, new, old_words)
-        if place is None:
+        if place is None or (state.recent and asks_else(state.recent[-1], drafts[place])):
             continue
         draft = drafts[place]
         old = next(v for v in _values(draft.text.lower()) if v.kind == new.kind)
@@ -132,7 +137,8 @@ def _said(clause: HeardClause) -> tuple[_Value, str | None] | None:
         if aside is not None and (_OPENS.match(before) or _OPENS_PLAIN.match(before)):
             return value, aside["old"]
         tokens = clause.clause.between(value.first, value.last)
-        closed = _CLOSES.match(after) is not None or (bool(tokens) and tokens[-1].comma)
+        reason = bool(tokens) and tokens[-1].comma and _REASON.match(after) is not None
+        closed = reason or _CLOSES.match(after) is not None
         if closed and _OPENS.match(before):
             return value, None
         if _OPENS_PLAIN.match(before) and _STANDS.match(after):

@@ -103,6 +103,10 @@ def test_the_month_is_shown_by_the_evidence() -> None:
         ),
         (("Tom: I'll ring Pete on Friday. Or no, he's off on Friday, say Monday.",), dt.date(2026, 3, 16)),
         (("Tom: I'll order the cups tomorrow. No problem, I'm off on Friday.",), dt.date(2026, 3, 11)),
+        (
+            ("Tom: I'll order the cups tomorrow. Actually Friday's my birthday, so on Friday we drink.",),
+            dt.date(2026, 3, 11),
+        ),
         (("Tom: I'll order the cups tomorrow. No, the shop is closed on Friday.",), dt.date(2026, 3, 11)),
     ],
 )
@@ -143,6 +147,15 @@ _CHAIRS = "Mira: We'll order forty-five chairs for the hall."
             (_LAUNCH, "Tom: My sister has six cats.", "Ana: Then seven next year."),
             "Do the launch on the third of May",
         ),
+        (
+            (_LAUNCH, "Tom: Then Saturday the second, my brother marries."),
+            "Do the launch on the third of May",
+        ),
+        (
+            (_CHAIRS, "Tom: How old is your cat?", "Ana: Oh, then nine."),
+            "We'll order forty-five chairs for the hall",
+        ),
+        ((_CHAIRS, "Tom: Sorry, one second."), "We'll order forty-five chairs for the hall"),
         ((_CHAIRS, "Tom: Seventy, not thirty."), "We'll order forty-five chairs for the hall"),
         (
             (_LAUNCH, "Tom: I'll ring the printer by Thursday.", "Mira: Then the fourth."),
