@@ -48,8 +48,8 @@ _BIDS: Final = re.compile(
 _FOR_YOU: Final = re.compile(r"\bi (?:would|could|can|will) [\w'-]+ you\b")
 """What somebody offers to do for another is not the other's task (*I can lend you a pen for that*)."""
 _ASKS_ON: Final = re.compile(
-    r"(?:\b(?:can|could|would|will|might) (?:you|@)|(?:^|@ |\b(?:so|then|and|okay|maybe|perhaps) )you"
-    r"(?: had better| would better| could| can| should| will)?|\blet @)"
+    r"(?:\b(?:can|could|would|will|might) (?:you|[@~])|(?:^|[@~] |\b(?:so|then|and|okay|maybe|perhaps) )you"
+    r"(?: had better| would better| could| can| should| will)?|\blet [@~])"
     r"(?: (?:just|please|maybe|perhaps|not|possibly|then|instead|mind))* (?P<verb>[a-z]+)(?: (?:over|on|care of))? (?P<rest>.+)$"
 )
 """How somebody asks another to do what is spoken of (*So Jun, you finish it?*, *Bo, could you take the texts?*)."""
@@ -112,19 +112,17 @@ def _passed_on(heard: Heard, drafts: list[Draft], me: str, state: State) -> bool
         return False
     for before in reversed(state.recent[-2:]):
         giver = state.roster.of_speaker(before.spoken.speaker)
-        named = {n for m in before.people.values() for n in m.names} | set(before.called)
-        if (
-            giver is None
-            or giver == me
-            or (me not in named and (before.called or before is not state.recent[-1]))
-        ):
+        # Whoever has not spoken before the question may still be a stranger in it.
+        said = {n.casefold() for m in before.people.values() for n in (*m.names, m.said)}
+        named = me in before.called or me.casefold() in said
+        if giver is None or giver == me or (not named and (before.called or before is not state.recent[-1])):
             continue
         for place, clause in enumerate(before.clauses):
             asked = _ASKS_ON.search(clause.clause.norm)
             if asked is None or _PART_OF_IT.search(asked["rest"]) or "joke" in clause.signals:
                 continue
             at = _passed(before, place, asked, drafts, me, giver, state)
-            if at is None or (me not in named and giver not in _owners(drafts[at], state)):
+            if at is None or (not named and giver not in _owners(drafts[at], state)):
                 continue
             dues = [d for i in range(len(heard.clauses)) if (d := said_due(heard, i))]
             asking = [d for d in drafts if _asks(d, before, drafts[at])]

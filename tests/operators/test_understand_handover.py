@@ -196,3 +196,17 @@ def test_who_is_asked_to_do_what_another_has(
 def test_yes_to_what_another_has_takes_nothing(answer: str) -> None:
     lines = ("Ben: You do the invitations, right?", "Eve: Me? No, I gave those to Tom's sister.", answer)
     assert all(owner is None for text, (owner, _) in _tasks(*lines).items() if "invitations" in text)
+
+
+def test_a_task_is_passed_on_to_somebody_who_had_not_spoken_before() -> None:
+    engine = RuleEngine()
+    state = engine.start(MeetingContext(date=_CONTEXT.date))
+    lines = (
+        ("Marek", "I'll write the note."),
+        ("Ines", "Jun wrote half of it, so Jun, you finish it?"),
+        ("Jun", "Yes, fine."),
+    )
+    for number, (who, text) in enumerate(lines):
+        start = 3_000_000_000 * number
+        state = engine.step(state, Spoken(f"u{number}", start, start + 2_000_000_000, who, text))
+    assert [(i.text, i.owner) for i in engine.items(engine.finish(state))] == [("Write the note", "Jun")]
