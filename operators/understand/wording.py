@@ -89,7 +89,7 @@ def worded(
         return _explained(tokens, text, known, heard, place, state)
     if _pronoun(tokens):
         explained = _explained(tokens, text, known, heard, place, state)
-        if explained[2] is not None or _pronoun(tokens) in _PERSONAL:
+        if explained[2] is not None or (known and of_a_person(tokens)):
             return explained
     topic = stems(" ".join(t.low for t in ahead if not t.person))
     if names_matter(ahead):

@@ -52,6 +52,8 @@ def test_a_remark_behind_a_comma_is_no_part_of_a_task(said: str, text: str) -> N
     ("lines", "text"),
     [
         (("Ann: Somebody has to ask the plumber about the leak.", "Bob: I'll ring them tomorrow, I know the boss."),
+         "Ask the plumber about the leak"),
+        (("Ann: Did you tell the plumber about the leak?", "Bob: I'll ring them tomorrow, I know the boss."),
          "The plumber: ring them"),
         (("Ann: Somebody must count the chairs.", "Bob: I'll ring them about the bus tomorrow."), None),
         (("Ann: Cleo would know, she was there.", "Bob: I'll ask her tomorrow."), None),
