@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Final
 
 from operators.language.days import named_days
@@ -229,6 +230,8 @@ def _taken_back_value(
     )
     if common == 0 and age > reach:
         return None
+    if common == 0 and own and _brought_up_here(heard, draft):
+        return None  # *Then a playlist. I'm not making it.*
     if common == 0 and just_done and (not mine or names == {"changed_my_mind"}):
         return None  # *never mind* to somebody who has just taken something back
     # Who scratches something by its name may mean what was said long ago.
@@ -239,6 +242,19 @@ def _taken_back_value(
     return common + (0.8 if mine else 0.0) + min(draft.support, 1.0) * 0.5 - long_ago
 
 
+def _brought_up_here(heard: Heard, draft: Draft) -> bool:
+    """Whether what is not done is a thing that the clause before it, and nothing else, has named (*a*, *another*)."""
+    norms = [c.clause for c in heard.clauses]
+    for before, clause in pairwise(norms):
+        if _NOT_IT.search(clause.norm) and _NEW_THING.match(before.norm):
+            return not before.stems & draft.stems
+    return False
+
+
+_NOT_IT = re.compile(r"\bi (?:am|will) not (?:[\w'-]+ )?(?:it|them|that|one)\b")
+_NEW_THING = re.compile(
+    r"^(?:(?:then|so|or|well|and|okay|but|maybe|perhaps) )*(?:an?|another|some) [\w' -]{2,30}$"
+)
 _AWAY_THEN = frozenset(("away_that_day", "then_no_x", "i_will_not_after_all"))
 
 

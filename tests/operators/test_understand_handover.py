@@ -145,7 +145,7 @@ CARETAKER = "Ben: Somebody should tell the caretaker."
         (BRIGADE, ("Tom: Hm.", "Eve: I'll paint them one day."), None, ("u0",)),
         (BRIGADE, ("Tom: Eve, can you open the window?", "Eve: I can do that."), None, ("u0",)),
         (CARETAKER, ("Anna: I told him yesterday.",), None, ("u0",)),
-        (CARETAKER, ("Tom: He's deaf.", "Eve: I'll let him know."), "Eve", ("u0", "u2")),
+        (CARETAKER, ("Tom: He's deaf.", "Eve: I'll tell him on my way."), "Eve", ("u0", "u2")),
         ("Ben: All of you, tidy the desks by noon.", ("Tom: Okay.", "Eve: I'll do it on the bus."), None, ("u0",)),
     ],
 )  # fmt: skip
@@ -210,3 +210,13 @@ def test_a_task_is_passed_on_to_somebody_who_had_not_spoken_before() -> None:
         start = 3_000_000_000 * number
         state = engine.step(state, Spoken(f"u{number}", start, start + 2_000_000_000, who, text))
     assert [(i.text, i.owner) for i in engine.items(engine.finish(state))] == [("Write the note", "Jun")]
+
+
+def test_what_the_same_breath_names_and_does_not_do_takes_nothing_else_back() -> None:
+    lines = (
+        "Ben: I'll order the drinks by Friday.",
+        "Anna: Good.",
+        "Ben: Then a playlist. I'm not making it.",
+    )
+    assert _tasks(*lines)["Order the drinks"][0] == "Ben"
+    assert not _tasks(*lines[:2], "Ben: I'm not making it after all.")
