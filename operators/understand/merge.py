@@ -331,8 +331,8 @@ def _merged(draft: Draft, fresh: Draft) -> Draft:
     if fresh.by_model and (draft.claim.people or draft.claim.outside):
         # Only scores say that this is about work at all: they do not say whose.
         claim = draft.claim
-    if fresh.mode == "offer" and draft.mode == "" and draft.claim.people:
-        # *I could help with that* takes nothing from whoever has it already.
+    if fresh.mode in ("offer", "request") and draft.mode == "" and draft.claim.people:
+        # *I could help with that* takes nothing from whoever has it already, nor does asking somebody else, who may refuse.
         claim = draft.claim
     if fresh.mode == "request" and draft.mode == "request" and not fresh.claim.people:
         claim = fresh.claim

@@ -48,6 +48,7 @@ FORM = ("Ben: Tom, can you fill in the form by Friday?", "Tom: Sure, I'll do it.
         ("form", (*FORM, "Tom: It wants a password.", "Ben: Then I'll have to do the form myself."), "Ben"),
         ("form", (*FORM, "Ben: I'll have to look at that form myself one day."), "Tom"),
         ("form", (*FORM, "Ben: I'd fill in the forms myself if I could read."), "Tom"),
+        ("form", (*FORM, "Eve: There are the stickers too.", "Tom: Could you do those, Eve?", "Eve: I'd rather not."), "Tom"),
         ("cakes", ("Ben: I'll order the cakes.", "Anna: No, Ben, let me. I'll do it.", "Ben: Okay, you then."), "Anna"),
         ("lists", ("Ben: Please send me your lists by Monday.", "Anna: And the cake, I'll bake two on Saturday."), None),
     ],
