@@ -262,9 +262,12 @@ def clean(text: str, limit: int = 30) -> str:
 
 
 _GREETING = re.compile(
-    r"(?:(?:oh|okay|right|well|and|so|yes|no|great) )*(?:thanks|thank you|cheers|welcome|hello|hi|hey|"
-    r"good (?:morning|afternoon|evening)|morning|good ?bye|bye|congratulations|happy birthday|you are welcome|"
-    r"see you|loud and clear|(?:it is )?(?:nice|good|great|lovely) to (?:see|meet|have) you|how (?:are you|was your)|"
+    r"(?:(?:oh|okay|right|well|and|so|yes|no|great) )*(?:thanks(?! to)|thank you|(?:cheers|hi|hey)(?= |$)(?! (?:cost|vest))|"
+    r"hello|"
+    r"(?:morning|welcome)(?= (?:all|everyone|everybody|back|to you|@)|$)|"
+    r"good (?:morning|afternoon|evening)|good ?bye|bye|congratulations|happy birthday|you are welcome|"
+    r"see you(?! (?:on )?(?:monday|tuesday|wednesday|thursday|friday|saturday|sunday))|"
+    r"loud and clear|(?:it is )?(?:nice|good|great|lovely) to (?:see|meet|have) you|how (?:are you|was your)|"
     r"(?:can|could) (?:you|everyone|everybody|you all) (?:all )?(?:hear|see) (?:me|us)|"
     r"(?:have|enjoy) (?:a|your|the) (?:nice |good |great |lovely )*(?:day|weekend|evening|holidays?))\b"
 )

@@ -265,7 +265,7 @@ _JUST_OVER_DAYS = 60
 def _calendar_date(words: str, today: dt.date) -> dt.date | None:
     day = day_of_month(words)
     month = month_in(words)
-    if day is None:
+    if day is None or day < 1:
         return None
     if month is not None:
         for year in (today.year, today.year + 1):

@@ -88,15 +88,19 @@ def without_remark(tokens: list[Token], tasks: bool = False) -> list[Token]:
             continue
         if not tasks and _names_alone(tokens[: place + 1]):
             continue
-        if counts(rest):
+        if counts(rest) or (place < 3 and tokens[0].low in _TELLING):
             continue
         ends = next((n + 1 for n, t in enumerate(rest[:-1]) if t.comma), len(rest))
         more = rest[ends:]
-        goes_on = len(more) > 2 and more[0].low in ("and", "then", "but") and more[1].low not in _SUBJECTS
+        goes_on = (
+            len(more) > 2 and more[0].low in ("and", "then", "but") and more[1].low not in _SUBJECTS
+        ) or (len(more) > 1 and more[0].low in ("not", "so") and more[1].low not in _SUBJECTS)
         return tokens[: place + 1] + (more if goes_on else [])
     return tokens
 
 
+_TELLING = words_in("tell say warn remind write inform")
+"""What follows behind a comma is what is told (*Tell Sam, the van is broken*)."""
 _SUBJECTS = words_in("i we you he she they it that this there")
 
 

@@ -131,6 +131,14 @@ def said_anew(heard: Heard, drafts: list[Draft], state: State, days: Sequence[Sa
     return False
 
 
+def _leads_away(before: Heard, draft: Draft) -> bool:
+    """Whether somebody proposed something else just before (*We could go to the cinema*)."""
+    return any(
+        speaks_of_else(c, draft) and c.signals & {"propose", "offer", "group", "decide"}
+        for c in before.clauses
+    )
+
+
 def day_then(heard: Heard, drafts: list[Draft], state: State, days: Sequence[SaidDay]) -> bool:
     """Whoever has a task answers with another day and goes on (*Friday then, at six, when they come on*)."""
     before = state.recent[-1] if state.recent else None
@@ -149,7 +157,11 @@ def day_then(heard: Heard, drafts: list[Draft], state: State, days: Sequence[Sai
         draft = drafts[place]
         if not stands(draft) or me not in owners_of(draft, state) or draft.due is None:
             continue
-        if not 0 < heard.index - draft.last_index <= NEAR or asks_else(before, draft):
+        if (
+            not 0 < heard.index - draft.last_index <= NEAR
+            or asks_else(before, draft)
+            or _leads_away(before, draft)
+        ):
             continue
         due = due_of(heard, first)
         if same_day(draft.due.phrase, due.phrase, state.context.date):

@@ -8,7 +8,7 @@ from typing import Final
 
 from operators.language.text import stems
 from operators.language.words import words_in
-from operators.understand.anew import THINGS, asks_else, speaks_of_else
+from operators.understand.anew import ANY_TASK, THINGS, asks_else, speaks_of_else
 from operators.understand.due import said_due
 from operators.understand.hear import Heard, HeardClause
 from operators.understand.merge import LIGHT, NOT_BY_ASKED, TIME_STEMS, said_in
@@ -55,6 +55,10 @@ _ASKS_ON: Final = re.compile(
 """How somebody asks another to do what is spoken of (*So Jun, you finish it?*, *Bo, could you take the texts?*)."""
 _TAKES: Final = words_in("do doing take taking finish handle complete cover")
 _BY_THE_WAY: Final = stems("instead please maybe perhaps actually then now rather straight quickly")
+_GIVING: Final = stems(
+    "love like rather sooner come came write wrote handle sort mind glad happy easily gladly could would better me anyway"
+)
+"""Words of somebody who would do what is spoken of, which name no work of their own."""
 _PART_OF_IT: Final = re.compile(
     r"\b(?:half|part|some|rest|other|both|too|also|as well|again|help|any of|one of|with (?:me|us|him|her|@)|to me)\b"
 )
@@ -69,9 +73,10 @@ _TAKES_NOT: Final = re.compile(
     r"no(?! problem| worries| trouble)|(?:@|he|she) (?:will|has|does|can|is))\b"
 )
 _NOT_ME: Final = re.compile(r"^(?:(?:well|oh|okay|right) )*(?:so|then) (?:it is )?not me\b")
+_WAS: Final = re.compile(r"\bi (?:was|came|had|went|did)\b")
 _MYSELF_AFTER_ALL: Final = re.compile(
     r"\bi (?:will|shall|am going to|have to|had better|would sooner|"
-    r"would rather)(?: have to)? (?P<what>[\w' -]{2,40}?) myself\b"
+    r"would rather)(?: have to)? (?P<what>[\w' -]{2,40}?) myself\b(?! (?:a|an|the|some|my|to|for|with)\b)"
 )
 _IF: Final = re.compile(r"^(?:(?:and|but|so|well) )*(?:if|unless|in case|suppose)\b")
 _IT: Final = re.compile(
@@ -236,7 +241,15 @@ def _mine(heard: Heard, drafts: list[Draft], before: Heard, me: str, state: Stat
             continue
         if draft.first_index == heard.index or heard.index - draft.last_index > _REACH or not _meant(draft):
             continue
-        about = any(_IT.search(c.clause.norm) for c in before.clauses) or said & draft.stems
+        bids = [c for c in before.clauses if _BIDS.search(c.clause.norm)] or before.clauses
+        about = any(
+            said & c.clause.stems & draft.stems
+            or (
+                _IT.search(c.clause.norm)
+                and not c.clause.stems - TIME_STEMS - LIGHT - ANY_TASK - _GIVING - draft.stems
+            )
+            for c in bids
+        )
         return at if about and not asks_else(before, draft) else None
     return None
 
@@ -244,7 +257,11 @@ def _mine(heard: Heard, drafts: list[Draft], before: Heard, me: str, state: Stat
 def give_up(heard: Heard, drafts: list[Draft], state: State) -> None:
     """Who took a task on says that it is not them after all (*So not me, I don't know anybody there*): it is open."""
     me = state.roster.of_speaker(heard.spoken.speaker)
-    if me is None or heard.words > 24 or not any(_NOT_ME.match(c.clause.norm) for c in heard.clauses[:2]):
+    if (
+        me is None
+        or heard.words > 24
+        or not any(_NOT_ME.match(c.clause.norm) and not _WAS.search(c.clause.norm) for c in heard.clauses[:2])
+    ):
         return
     for at in range(len(drafts) - 1, -1, -1):
         draft = drafts[at]

@@ -116,10 +116,14 @@ def asked_of_all(heard: Heard, fresh: Draft, drafts: list[Draft], before: Heard 
 def _bids_else(before: Heard, draft: Draft) -> bool:
     """Whether an utterance asks somebody for something else than a task (*Eve, can you open the window?*)."""
     last = before.clauses[-1].clause if before.clauses else None
-    if last is None or not last.question_mark or _YOU.search(last.norm) is None:
+    if last is None:
         return False
     own = last.stems - TIME_STEMS - LIGHT
-    return bool(own) and not own & draft.stems
+    if not own or own & draft.stems:
+        return False
+    return (last.question_mark and _OF_ELSE.search(last.norm) is not None) or _SHOWS.match(
+        last.norm
+    ) is not None
 
 
 def _open_to_all(draft: Draft) -> bool:
@@ -184,7 +188,12 @@ _WAYS = {
 """Verbs of which one may be said for another; those of the last line for all."""
 
 
-_YOU = re.compile(r"\b(?:can|could|would|will) (?:you|@)\b")
+_OF_ELSE = re.compile(r"\b(?:can|could|would|will|do|did|have) (?:you|@)\b|^(?:what|where|how|whose)\b")
+_SHOWS = re.compile(
+    r"^(?:(?:and|but|oh|so|well|look) )*(?:(?:here|there) (?:is|are)\b|my (?:mum|mother|dad|father|wife|husband|sister|brother|"
+    r"son|daughter|boss|aunt|uncle|gran|nan)\b)"
+)
+"""What brings up a thing or a person that a pronoun then means (*Here's your biscuit*, *My mum's ill again*)."""
 
 
 def _way_of(verb: str) -> str:

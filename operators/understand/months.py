@@ -26,6 +26,8 @@ _TOLD: Final = re.compile(
     r"(?=$| (?:good|right|then|of course|yes|okay|fine|obviously|though|sorry|not|i mean|@)\b)"
 )
 """A month said alone, of the day that was named just before (*Of April, good.*)."""
+_OWN_AFFAIR: Final = re.compile(r"\b(?:birthday|born|holidays?|anniversary|on leave|away|abroad)\b")
+"""A month of somebody's own affairs says nothing of a task."""
 _OVER: Final = frozenset(("past", "reported", "hypothetical", "joke"))
 
 
@@ -93,7 +95,7 @@ def _named(heard: Heard, state: State, today: dt.date) -> Iterator[_Named]:
     """Months named in this utterance and those before it, the latest first."""
     for said in (heard, *(h for h in reversed(state.recent) if h.index < heard.index)):
         for clause in reversed(said.clauses):
-            if not clause.signals & _OVER:
+            if not clause.signals & _OVER and not _OWN_AFFAIR.search(clause.clause.norm):
                 yield from _named_in(said, clause, today)
 
 
@@ -127,13 +129,24 @@ def _only_before(phrase: DuePhrase, named: Sequence[_Named], today: dt.date) -> 
 
 def _told(heard: Heard, drafts: list[Draft], state: State) -> None:
     """Somebody says which month a day was of that was named just before."""
-    told = _TOLD.match(heard.clauses[0].clause.norm) if heard.clauses else None
+    if not heard.clauses or heard.clauses[0].clause.question_mark:
+        return
+    told = _TOLD.match(heard.clauses[0].clause.norm)
     month = month_in(told["month"]) if told is not None else None
     before = {h.spoken.id for h in state.recent[-_TOLD_REACH:]}
     if month is None or not before:
         return
+    days = [
+        h.spoken.id
+        for h in state.recent
+        for c in h.clauses
+        for p in time_phrases(c.clause.norm)
+        if day_of_month(p.words)
+    ]
     for place in range(len(drafts) - 1, -1, -1):
         draft, due = drafts[place], drafts[place].due
+        if due is not None and days[-1:] != [due.said_in]:
+            continue  # another day was named since
         if (
             due is None
             or due.said_in not in before

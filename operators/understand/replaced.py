@@ -10,7 +10,7 @@ from typing import Final
 from operators.language.dates import month_in, time_phrases
 from operators.language.days import named_days
 from operators.language.text import stems
-from operators.understand.anew import asks_else
+from operators.understand.anew import asks_else, speaks_of_else
 from operators.understand.due import spoken_words
 from operators.understand.hear import Heard, HeardClause
 from operators.understand.state import Draft, State, piece
@@ -43,6 +43,12 @@ _AMOUNT: Final = re.compile(rf"\b{_UNIT}(?:[ -](?:and )?{_UNIT})*\b(?! o'clock)"
 _NOT_MEANT: Final = frozenset(("past", "reported", "hypothetical", "joke", "request", "assign", "unknown"))
 
 
+_NO_GOOD: Final = re.compile(
+    r"\b(?:holiday|away|busy|booked|taken|closed|full|not|too (?:many|few|much|late|early))\b"
+)
+"""What is said against a day or an amount."""
+
+
 @dataclass(frozen=True, slots=True)
 class _Value:
     """A day (``kind`` *date* or *day*) or an amount in a clause, with the words between article and end."""
@@ -69,6 +75,13 @@ def replace_value(heard: Heard, drafts: list[Draft], state: State) -> frozenset[
         place = _target(heard, drafts, new, old_words)
         if place is None or (state.recent and asks_else(state.recent[-1], drafts[place])):
             continue
+        since = [h for h in state.recent if h.index > drafts[place].last_index]
+        if any(
+            speaks_of_else(c, drafts[place]) and not _NO_GOOD.search(c.clause.norm)
+            for h in since
+            for c in h.clauses
+        ):
+            continue  # *The van comes on the second.* *No, the fifth.* is no word of the meeting
         draft = drafts[place]
         old = next(v for v in _values(draft.text.lower()) if v.kind == new.kind)
         words = _as_written(new, clause, heard)

@@ -28,6 +28,8 @@ _SPOKEN_OF = 3
 _NAMES_ITS_THING = frozenset(
     ("then_no_x", "that_is_off", "forget_the_x", "drop_the_x", "cannot_do_the_x_then", "the_x_is_out")
 )
+_SAYS_NO = frozenset(("then_no_x", "the_x_is_out"))
+_DENIES = re.compile(r"\b(?:no|not|never|without|cannot)\b|n['\u2019]t\b")
 _MUST_NAME = frozenset(("the_x_is_out",))
 _NAMED_IN = 4
 """Words in which a thing is named; what follows is why."""
@@ -210,6 +212,8 @@ def _taken_back_value(
         return None  # *So not Friday, I'm away all day. Saturday.*
     if names <= {"then_no_x"} and draft.family == "action" and _only_a_day(heard):
         return None  # *So not Friday* is said of the date
+    if names <= _SAYS_NO and draft.family == "decision" and _DENIES.search(draft.text.lower()):
+        return None  # *No dogs in the hall.* *Yes, no dogs.* says it once more
     age = heard.index - draft.last_index
     timed = stems(draft.due.phrase.words) if draft.due else frozenset()
     common = len((draft.stems | timed) & said)

@@ -86,6 +86,9 @@ def test_what_names_nothing_is_nothing_to_be_about(words: str, names: bool) -> N
         ("Thanks, Ann. The boiler is twelve years old.", "The boiler is twelve years old."),
         ("Thanks, the report is on the shared drive now.", "The report is on the shared drive."),
         ("The oil stays in the cellar till then.", "The oil stays in the cellar till then."),
+        ("Welcome packs go out on Monday.", "Welcome packs go out on Monday."),
+        ("Hi-vis vests are needed.", "Hi-vis vests are needed."),
+        ("Thanks to Bob the roof is fixed.", "Thanks to Bob the roof is fixed."),
     ],
 )  # fmt: skip
 def test_an_answer_stays_and_a_greeting_goes(said: str, text: str) -> None:

@@ -149,3 +149,11 @@ def test_who_scratches_something_by_its_name_means_that_and_not_what_was_said_la
         ("Ana", "The hall is taken."), ("Mira", "Oh, then not the thirtieth, scratch that."),
     )  # fmt: skip
     assert len(items) == 1
+
+
+@pytest.mark.parametrize("day", ["0th", "00", "32nd", "99th"])
+def test_a_day_that_no_month_has_is_no_date(day: str) -> None:
+    for item in _items(
+        ("Tom", f"I'll print the flyers on the {day} of May."), ("Mira", f"On the {day}, good."), least=0.1
+    ):
+        assert item.due is None

@@ -55,6 +55,14 @@ _WEDDING = "Mira: The wedding is on the third of May."
         # The month is told afterwards.
         (("Tom: I'll order the cups on the twenty-seventh.", "Mira: Of April, good."), dt.date(2026, 4, 27)),
         (("Tom: I'll order the cups by the fifth.", "Mira: May?", "Tom: May."), dt.date(2026, 5, 5)),
+        (
+            ("Tom: I'll order the cups by the twelfth.", "Ana: My birthday is the fourth.", "Tom: Of June?"),
+            dt.date(2026, 3, 12),
+        ),
+        (
+            ("Ana: My birthday is the twentieth of May.", "Tom: I'll order the cups by the twentieth."),
+            dt.date(2026, 3, 20),
+        ),
         # What may happen is no month.
         (("Tom: I'll order the cups by the fifth.", "Mira: May I come too?"), dt.date(2026, 4, 5)),
     ],
@@ -142,6 +150,14 @@ _CHAIRS = "Mira: We'll order forty-five chairs for the hall."
         (
             (_LAUNCH, "Tom: Then the fourth of July is next, with the fireworks."),
             "Do the launch on the third of May",
+        ),
+        (
+            (_LAUNCH, "Tom: The van comes on the second.", "Mira: No, the fifth."),
+            "Do the launch on the third of May",
+        ),
+        (
+            (_CHAIRS, "Tom: How are the kids?", "Ana: Three now.", "Tom: No, four then."),
+            "We'll order forty-five chairs for the hall",
         ),
         (
             (_LAUNCH, "Tom: My sister has six cats.", "Ana: Then seven next year."),
