@@ -214,7 +214,11 @@ def published(
         for c in meeting.candidates
         if c.family == family
     }
-    mine = [c for c in meeting.candidates if c.family == family and likely[c.item.id] >= least]
+    mine = [
+        c
+        for c in meeting.candidates
+        if c.family == family and (likely[c.item.id] >= least or HybridEngine.stands(c.draft))
+    ]
     kept = {item.id for _, item in apart([(c.draft, c.item) for c in mine], likely)}
     answered = "answered_question"  # stands in a section of its own, which no truth has
     return tuple(c for c in mine if c.item.id in kept and not c.item.withdrawn and c.item.kind != answered)

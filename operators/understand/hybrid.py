@@ -265,7 +265,7 @@ class HybridEngine(RuleEngine):
             how_sure = None if state.finished else known.sure.get(thin)
             if how_sure is None:
                 how_sure = self._weigh(known, state, thin)
-            if how_sure >= least[draft.family]:
+            if how_sure >= least[draft.family] or self.stands(draft):
                 sure[draft.id] = how_sure
                 likely.append(known)
         made = [(known.draft, self._made_item(known, state, thin, sure[known.draft.id])) for known in likely]
@@ -292,6 +292,11 @@ class HybridEngine(RuleEngine):
             item = self._gathered(known.draft, base, gathers)
             made = known.made = (base, confidence, gathers, replace(item, confidence=confidence))
         return made[3]
+
+    @staticmethod
+    def stands(draft: Draft) -> bool:
+        """Whether senses or plain words bear a draft out, wherever the thresholds of what was learned may lie."""
+        return max(sure_by_senses(draft), sure_by_words(draft)) > 0.0
 
     @staticmethod
     def sure(likely: float, draft: Draft) -> float:

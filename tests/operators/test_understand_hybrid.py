@@ -466,3 +466,23 @@ def test_a_question_a_reason_or_ones_own_affair_does_not_say_what_was_decided(be
 )  # fmt: skip
 def test_of_several_clauses_the_one_that_settles_is_the_decision(said: str, text: str) -> None:
     assert _decided((said,), (0.9,)) == [text]
+
+
+@pytest.mark.parametrize(
+    ("lines", "stands"),
+    [
+        ((("Tom", "I'll paint the fence by Friday."),), "action_item"),
+        ((("Mira", "We've decided to keep the green fence."), ("Tom", "Agreed.")), "decision"),
+        ((("Mira", "Who has the key to the shed?"), ("Tom", "Nobody knows.")), "open_question"),
+        ((("Mira", "And maybe the fence could be green one day."),), None),
+    ],
+)  # fmt: skip
+def test_no_threshold_takes_out_what_words_bear_out(
+    lines: tuple[tuple[str, str], ...], stands: str | None
+) -> None:
+    never = Judgement((0.0,) * len(FIGURES), -6.0, 0.99, 0.99)
+    appraisal = Appraisal(FIGURES, "table", dict.fromkeys(("action", "decision", "question"), never))
+    engine = HybridEngine(scorer=Says({}), appraisal=appraisal)
+    state = engine.finish(_read(engine, _said(*lines)))
+    found = [kind for kind in ("action_item", "decision", "open_question") if _standing(engine, state, kind)]
+    assert found == ([] if stands is None else [stands])
