@@ -265,7 +265,9 @@ class HybridEngine(RuleEngine):
             how_sure = None if state.finished else known.sure.get(thin)
             if how_sure is None:
                 how_sure = self._weigh(known, state, thin)
-            if how_sure >= least[draft.family] or self.stands(draft):
+            if known.stands is None:
+                known.stands = self.stands(draft)
+            if how_sure >= least[draft.family] or known.stands:
                 sure[draft.id] = how_sure
                 likely.append(known)
         made = [(known.draft, self._made_item(known, state, thin, sure[known.draft.id])) for known in likely]

@@ -23,6 +23,7 @@ class Weighed:
     Attributes:
         own: figures that depend on the draft alone; None until they are needed.
         sure: how sure it is in talk that is so sparse. Talk is, to a tenth; it may go back and forth between two.
+        stands: whether senses or plain words bear it out; None until it is asked.
         made: the item of the rules, its confidence, what of the talk around it was gathered, and the item made of these.
     """
 
@@ -30,6 +31,7 @@ class Weighed:
     candidate: bool
     own: tuple[float, ...] | None = None
     sure: dict[float, float] = field(default_factory=dict)
+    stands: bool | None = None
     made: tuple[DraftItem, float, str, DraftItem] | None = None
 
 
