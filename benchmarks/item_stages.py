@@ -23,8 +23,8 @@ from typing import Any, Final
 from flows.minutes_model import load_model
 from models.minutes.noise import SUFFIX
 from models.verifier.research import read_research
-from operators.compose import summary
 from operators.settings import Settings
+from operators.summary import summary
 from operators.understand.engine import RuleEngine
 from operators.understand.hybrid import HybridEngine
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from typing import Any, Final
 
-from operators.compose import summary
+from operators.summary import summary
 from operators.understand.engine import RuleEngine
 from operators.understand.types import DraftItem, Spoken
 

@@ -30,13 +30,13 @@ from operators.align.aligned import (
     Unheard,
 )
 from operators.broker.sink import Outgoing
-from operators.compose import forget_made, summary
 from operators.language.foreign import in_english
 from operators.language.text import STOP
 from operators.pace import Pace, Paced
 from operators.shard import by_shard
 from operators.speech.foreign import NOT_ENGLISH
 from operators.store import StepStore, Stores
+from operators.summary import forget_made, summary
 from operators.understand.engine import RuleEngine
 from operators.understand.state import State
 from operators.understand.types import DraftItem, MeetingContext, Quote, Spoken, SummarySentence

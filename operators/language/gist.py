@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from operators.language import slips
 from operators.language.text import Token, clause_of, stem, stems
 from operators.language.words import words_in
 
@@ -25,18 +26,14 @@ def as_task(tokens: list[Token]) -> list[Token]:
     return tokens[said.token_at(match.end()) :]
 
 
-NUMBERS = words_in("""
-    one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen eighteen
-    nineteen twenty thirty forty fifty sixty seventy eighty ninety hundred thousand million half dozen couple few
-""")
-TIMES = words_in("""
-    monday tuesday wednesday thursday friday saturday sunday today tomorrow tonight yesterday morning afternoon evening
-    night noon second minute hour day week weekend month year january february march april may june july august
-    september october november december first third fourth fifth sixth seventh eighth ninth tenth eleventh twelfth
-    thirteenth fourteenth fifteenth sixteenth seventeenth eighteenth nineteenth twentieth thirtieth twenty-first
-    twenty-second twenty-third twenty-fourth twenty-fifth twenty-sixth twenty-seventh twenty-eighth twenty-ninth
-    thirty-first
-""")
+NUMBERS = slips.NUMBERS | words_in("million dozen couple few")
+TIMES = (
+    slips.DAYS
+    | slips.MONTHS
+    | slips.RELATIVE
+    | slips.ORDINALS
+    | words_in("yesterday morning afternoon evening night noon minute hour day week weekend month year")
+)
 _MEASURES = words_in(
     "euro pound dollar penny pence cent per percent kilo litre liter metre meter mile o'clock time number"
 )

@@ -27,14 +27,14 @@ class Word(Protocol):
 
 W = TypeVar("W", bound=Word)
 
-_DAYS = words_in("monday tuesday wednesday thursday friday saturday sunday")
-_MONTHS = words_in("january february march april may june july august september october november december")
-_RELATIVE = words_in("today tomorrow tonight")
-_NUMBERS = words_in("""
+DAYS = words_in("monday tuesday wednesday thursday friday saturday sunday")
+MONTHS = words_in("january february march april may june july august september october november december")
+RELATIVE = words_in("today tomorrow tonight")
+NUMBERS = words_in("""
     one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen eighteen
     nineteen twenty thirty forty fifty sixty seventy eighty ninety hundred thousand half
 """)
-_ORDINALS = words_in("""
+ORDINALS = words_in("""
     first second third fourth fifth sixth seventh eighth ninth tenth eleventh twelfth thirteenth fourteenth fifteenth
     sixteenth seventeenth eighteenth nineteenth twentieth thirtieth twenty-first twenty-second twenty-third
     twenty-fourth twenty-fifth twenty-sixth twenty-seventh twenty-eighth twenty-ninth thirty-first
@@ -142,13 +142,13 @@ def _unit(tokens: Sequence[Word], start: int) -> int:
 
 def _word_kind(token: Word) -> str:
     low = token.low
-    if low in _DAYS or low in _RELATIVE:
+    if low in DAYS or low in RELATIVE:
         return "day"
-    if low in _MONTHS and token.text[:1].isupper():
+    if low in MONTHS and token.text[:1].isupper():
         return "date"
-    if low in _ORDINALS or (low[:-2].isdigit() and low.endswith(_ENDINGS)):
+    if low in ORDINALS or (low[:-2].isdigit() and low.endswith(_ENDINGS)):
         return "date"
-    if low in _NUMBERS or low.replace(".", "").replace(",", "").isdigit():
+    if low in NUMBERS or low.replace(".", "").replace(",", "").isdigit():
         return "number"
     return ""
 

@@ -94,10 +94,11 @@ class DraftItem:
 
 @dataclass(frozen=True, slots=True)
 class SummarySentence:
-    """One sentence of the summary with what it rests on."""
+    """One sentence of the summary with what it rests on, and the item that it tells."""
 
     text: str
     evidence: tuple[Quote, ...]
+    item_id: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,9 +18,9 @@ from typing import Final
 
 from contracts.messages import RuleFile
 from contracts.sal import RuleSet
-from operators.compose import told_as
 from operators.language.people import Roster, person_of, roster_of
 from operators.plain_text import plain
+from operators.summary import told_as
 from operators.understand.types import Attendee, DraftItem, Spoken, SummarySentence
 from operators.verify.examine import VerifySettings as VerifySettings
 from operators.verify.examine import shown_confidence, verify_item
@@ -68,25 +68,17 @@ class _Remembered:
 
 def _told_alike(draft: Draft, items: Sequence[VerifiedItem]) -> Draft:
     """The draft with its summary telling items as they stand in their lists: as checks left them, and none withheld."""
-    verified = {item.item_id: item for item in items}
-    changed = [
-        (item, now)
-        for item in draft.items
-        if (now := verified.get(item.id)) is not None
-        and item.kind in ("action_item", "decision")
-        and (
-            now.verdict == "withheld"
-            or (now.text, now.owner, now.due_text) != (item.text, item.owner, item.due_text)
-        )
-    ]
-    if not changed or not draft.summary:
-        return draft
+    verified, made = {item.item_id: item for item in items}, {item.id: item for item in draft.items}
     kept: list[SummarySentence] = []
     for told in draft.summary:
-        found = ((told_as(told, item, now.text, now.owner, now.due_text), now) for item, now in changed)
-        new, now = next(((t, n) for t, n in found if t is not None), (told, None))
-        if now is None or now.verdict != "withheld":
-            kept.append(new)
+        item, now = made.get(told.item_id or ""), verified.get(told.item_id or "")
+        if now is not None and now.verdict == "withheld":
+            continue
+        if item is not None and now is not None:
+            checked = now.text, now.owner, now.due_text
+            if checked != (item.text, item.owner, item.due_text):
+                told = told_as(told, item, *checked) or told
+        kept.append(told)
     return replace(draft, summary=tuple(dict.fromkeys(kept))) if kept else draft
 
 

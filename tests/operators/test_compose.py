@@ -6,7 +6,8 @@ import datetime as dt
 
 import pytest
 
-from operators.compose import MAX_SUMMARY_WORDS, clean, summary
+from operators.compose import clean
+from operators.summary import MAX_SUMMARY_WORDS, summary
 from operators.understand.engine import Attendee, DraftItem, MeetingContext, RuleEngine, Spoken, State
 
 PEOPLE = (Attendee("Anna", "Anna", "chair"), Attendee("Tunde", "Tunde"), Attendee("Ilse", "Ilse"))

@@ -7,7 +7,7 @@ import numpy as np
 
 from models.minutes.inputs import Told, Window
 from models.minutes.scores import UtteranceScores
-from operators.compose import summary
+from operators.summary import summary
 from operators.understand.cues import Figures
 from operators.understand.engine import Attendee, DraftItem, MeetingContext, Spoken, State
 from operators.understand.hybrid import HybridEngine

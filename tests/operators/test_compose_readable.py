@@ -8,9 +8,10 @@ from dataclasses import replace
 import pytest
 
 from devices.streams import whole_characters
-from operators.compose import clean, summary, told_as
+from operators.compose import clean
 from operators.language.gist import names_matter
 from operators.language.text import clauses_of
+from operators.summary import summary, told_as
 from operators.understand.engine import Attendee, DraftItem, MeetingContext, RuleEngine, Spoken, State
 
 _CONTEXT = MeetingContext("Hall", dt.date(2026, 3, 10), tuple(Attendee(n, n) for n in ("Ann", "Bob", "Cleo")))
@@ -113,7 +114,7 @@ def test_a_task_is_told_as_it_stands_after_the_checks() -> None:
     assert line.text == "Ann: book the hall (by Friday)."
     told = told_as(line, items[0], "Book the hall", "Bob", "on Monday")
     assert told is not None and told.text == "Bob: book the hall (on Monday)."
-    assert told_as(replace(line, evidence=()), items[0], "Book the hall", "Bob", None) is None
+    assert told_as(replace(line, item_id=None), items[0], "Book the hall", "Bob", None) is None
 
 
 def test_a_decision_ends_with_no_loose_word_and_no_other_matter() -> None:

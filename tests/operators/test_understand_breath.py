@@ -5,9 +5,9 @@ from collections.abc import Sequence
 
 import pytest
 
-from operators.compose import summary
 from operators.language.foreign import in_english
 from operators.language.text import clauses_of
+from operators.summary import summary
 from operators.understand.engine import RuleEngine
 from operators.understand.types import Attendee, DraftItem, MeetingContext, Spoken
 

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from operators.compose import MAX_SUMMARY_WORDS, summary
+from operators.summary import MAX_SUMMARY_WORDS, summary
 from operators.understand.engine import (
     Attendee,
     DraftItem,

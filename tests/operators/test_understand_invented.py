@@ -12,8 +12,8 @@ import pytest
 from benchmarks.scripts import Script, context_of, spoken_of
 from flows.minutes_model import load_model
 from models.everyday_meetings import FOLDER
-from operators.compose import summary
 from operators.settings import Settings
+from operators.summary import summary
 from operators.understand.engine import Attendee, MeetingContext, RuleEngine, Spoken
 from operators.understand.hybrid import HybridEngine
 from operators.understand.types import DraftItem, Quote
