@@ -1,4 +1,4 @@
-"""Days said of tasks: which tasks still stand and whose they are, and a day that the owner says anew."""
+"""Days said of tasks: which tasks still stand, and a day that the owner says anew."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from operators.language.days import NamedDay, named_days, same_day
+from operators.language.days import NamedDay, same_day
 from operators.language.text import stems
-from operators.language.words import words_in
 from operators.understand.due import spoken_words
-from operators.understand.hear import Heard, HeardClause
+from operators.understand.hear import Heard
 from operators.understand.merge import LIGHT, TIME_STEMS, VERBS, own_task
-from operators.understand.state import Draft, Due, State, piece
+from operators.understand.state import Draft, Due, State, owners_of, piece
+from operators.understand.topic import asks_else, speaks_of_else
 
 DATE_CHANGED: Final = "date changed"
 DATE_OPEN: Final = "date given up"
@@ -24,14 +24,6 @@ OPENS: Final = (
     r"make that|say|shall we say|"
     r"could we say|can we say|let us say|more like|perhaps|maybe|even|@) )*"
 )
-ANY_TASK: Final = stems(
-    "do does done doing finish finished ready start manage suit suits best early earliest late latest okay fine "
-    "realistic possible deadline need needed want wanted expect expected volunteer volunteers time free until till "
-    "next"
-)
-"""Words of questions that may be asked about any task."""
-_JUST_WHEN: Final = re.compile(r"\b(?:when|(?:which|what) (?:day|date))(?: (?:again|then|exactly))?$")
-"""How a question ends that asks when what was just promised comes (*And I'd need the write-up when?*)."""
 _NOT_NOW: Final = frozenset(("past", "hypothetical", "reported", "joke", "unknown"))
 _IF: Final = re.compile(r" (?:if|when|unless|because|before|after|as long as)\b")
 _VERB: Final = re.compile(
@@ -39,7 +31,6 @@ _VERB: Final = re.compile(
     r"(?:(?P<light>do|give|bring|get|finish|manage|make|start|send)\b|(?P<own>[\w'-]+))"
 )
 _ANEW_REACH: Final = 80
-THINGS: Final = words_in("it that them this those these")
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,36 +41,11 @@ class SaidDay:
     day: NamedDay
 
 
-def asks_else(before: Heard, draft: Draft) -> bool:
-    """Whether an utterance ends with a question about something else than a task.
-
-    What answers it (*Monday*, *I can*, *No*) then says nothing about the task.
-    """
-    last = before.clauses[-1] if before.clauses else None
-    if last is None or not last.clause.question_mark:
-        return False
-    norm = last.clause.norm
-    return speaks_of_else(last, draft) and not named_days(norm, False) and not _JUST_WHEN.search(norm)
-
-
-def speaks_of_else(clause: HeardClause, draft: Draft) -> bool:
-    """Whether a clause has words of its own, none of a task and nothing that may stand for it (*it*, *that*)."""
-    if {w for t in clause.clause.tokens for w in t.low.split()} & THINGS:
-        return False
-    known = clause.clause.stems - TIME_STEMS
-    return bool(known - LIGHT - ANY_TASK) and not known & draft.stems
-
-
 def stands(draft: Draft) -> bool:
     """Whether a task is one that is meant and not yet off."""
     if draft.family != "action" or draft.withdrawn or draft.mode in ("refused", "offer"):
         return False
     return draft.likely_work
-
-
-def owners_of(draft: Draft, state: State) -> set[str | None]:
-    """Names of those who have a task."""
-    return {state.roster.of_speaker(p) for p in draft.claim.people}
 
 
 def with_due(draft: Draft, due: Due | None) -> Draft:

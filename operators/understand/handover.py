@@ -8,11 +8,11 @@ from typing import Final
 
 from operators.language.text import stems
 from operators.language.words import words_in
-from operators.understand.anew import ANY_TASK, THINGS, asks_else, speaks_of_else
 from operators.understand.due import said_due
 from operators.understand.hear import Heard, HeardClause
 from operators.understand.merge import LIGHT, NOT_BY_ASKED, TIME_STEMS, said_in
-from operators.understand.state import Claim, Draft, State, later_due, piece, piece_of
+from operators.understand.state import Claim, Draft, State, later_due, owners_of, piece, piece_of
+from operators.understand.topic import ANY_TASK, THINGS, asks_else, speaks_of_else
 
 HANDED_OVER: Final = "handed over"
 AFTER_ALL: Final = "by another after all"
@@ -127,7 +127,7 @@ def _passed_on(heard: Heard, drafts: list[Draft], me: str, state: State) -> bool
             if asked is None or _PART_OF_IT.search(asked["rest"]) or "joke" in clause.signals:
                 continue
             at = _passed(before, place, asked, drafts, me, giver, state)
-            if at is None or (not named and giver not in _owners(drafts[at], state)):
+            if at is None or (not named and giver not in owners_of(drafts[at], state)):
                 continue
             dues = [d for i in range(len(heard.clauses)) if (d := said_due(heard, i))]
             asking = [d for d in drafts if _asks(d, before, drafts[at])]
@@ -153,10 +153,6 @@ def _says_yes(heard: Heard) -> bool:
     return any(_TAKES_IT.search(n) for n in norms) or bool(heard.clauses[0].signals & {"accept", "commit"})
 
 
-def _owners(draft: Draft, state: State) -> set[str | None]:
-    return {state.roster.of_speaker(p) for p in draft.claim.people}
-
-
 def _asks(draft: Draft, before: Heard, passed: Draft) -> bool:
     """Whether a draft is no more than the question whether somebody takes over what another has."""
     here = draft.family == "action" and draft.first_index == before.index and draft is not passed
@@ -179,11 +175,11 @@ def _passed(
         if draft.mode in ("refused", "offer") or not _meant(draft):
             continue
         age = before.index - draft.last_index
-        mine = giver in _owners(draft, state)
+        mine = giver in owners_of(draft, state)
         has = draft.claim.kind in ("self", "named", "you") and bool(draft.claim.people)
         same = verb in _TAKES or bool(stems(verb) & stems(draft.text.split()[0].lower()))
         reach = (_LATER_REACH if mine else 4 * _REACH) if own else _REACH
-        if has and me not in _owners(draft, state) and same and own <= draft.stems and age <= reach:
+        if has and me not in owners_of(draft, state) and same and own <= draft.stems and age <= reach:
             led_to = before.clauses[:place]
             else_ = any(speaks_of_else(c, draft) and not _A_REASON.match(c.clause.norm) for c in led_to)
             between = [h for h in state.recent if draft.last_index < h.index < before.index]
@@ -216,7 +212,7 @@ def _tells(heard: Heard, drafts: list[Draft], me: str, state: State) -> tuple[in
         what = stems(clause.clause.norm[found.end() :]) - LIGHT
         for at in range(len(drafts) - 1, -1, -1):
             draft = drafts[at]
-            mine = me in {state.roster.of_speaker(p) for p in draft.claim.people}
+            mine = me in owners_of(draft, state)
             open_ = (
                 draft.family == "action" and not draft.withdrawn and draft.mode not in ("refused", "request")
             )
@@ -237,7 +233,7 @@ def _mine(heard: Heard, drafts: list[Draft], before: Heard, me: str, state: Stat
         draft = drafts[at]
         if draft.family != "action" or draft.withdrawn or draft.mode in ("refused", "request"):
             continue
-        if me not in {state.roster.of_speaker(p) for p in draft.claim.people}:
+        if me not in owners_of(draft, state):
             continue
         if draft.first_index == heard.index or heard.index - draft.last_index > _REACH or not _meant(draft):
             continue
@@ -267,7 +263,7 @@ def give_up(heard: Heard, drafts: list[Draft], state: State) -> None:
         draft = drafts[at]
         if draft.family != "action" or draft.withdrawn or draft.claim.kind != "self":
             continue
-        mine = me in {state.roster.of_speaker(p) for p in draft.claim.people}
+        mine = me in owners_of(draft, state)
         if mine and 0 < heard.index - draft.last_index <= _REACH + 1:
             drafts[at] = draft.grown(-0.05, NOT_BY_ASKED, piece(heard, 0.5), claim=Claim("none"))
             return
@@ -286,7 +282,7 @@ def after_all(heard: Heard, drafts: list[Draft], state: State) -> bool:
             continue
         for at in range(len(drafts) - 1, -1, -1):
             draft = drafts[at]
-            theirs = {state.roster.of_speaker(p) for p in draft.claim.people}
+            theirs = owners_of(draft, state)
             if draft.family != "action" or draft.withdrawn or draft.mode in ("refused", "offer"):
                 continue
             near = 0 < heard.index - draft.last_index <= _LATER_REACH

@@ -16,12 +16,9 @@ from operators.understand.anew import (
     DATE_OPEN,
     NEAR,
     OPENS,
-    THINGS,
     SaidDay,
-    asks_else,
     day_then,
     due_of,
-    owners_of,
     said_anew,
     stands,
     with_due,
@@ -29,7 +26,8 @@ from operators.understand.anew import (
 from operators.understand.due import begins, said_due, spoken_words
 from operators.understand.hear import Heard, HeardClause
 from operators.understand.merge import LIGHT, TIME_STEMS, own_task, said_in, shared
-from operators.understand.state import Claim, Draft, Due, State, later_due, piece
+from operators.understand.state import Claim, Draft, Due, State, later_due, owners_of, piece
+from operators.understand.topic import THINGS, asks_else
 
 _LONG: Final = 60
 _BARE_REACH: Final = 2

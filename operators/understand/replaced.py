@@ -9,11 +9,12 @@ from typing import Final
 
 from operators.language.dates import month_in, time_phrases
 from operators.language.days import named_days
+from operators.language.slips import NUMBERS
 from operators.language.text import stems
-from operators.understand.anew import asks_else, speaks_of_else
 from operators.understand.due import spoken_words
 from operators.understand.hear import Heard, HeardClause
 from operators.understand.state import Draft, State, piece
+from operators.understand.topic import asks_else, speaks_of_else
 
 REPLACED: Final = "replaced by another"
 _REACH: Final = 6
@@ -35,10 +36,7 @@ _REASON: Final = re.compile(
     r"^ (?:on|because|since|as|if|that|it|not|so|then|the|(?:i|we|he|she|they|you|@|~) (?:am|is|are|can|could|have|has|will))\b"
 )
 """What follows a comma after the value: why it is so (*the fifth, on the fourth Kim is away*)."""
-_UNIT: Final = (
-    r"(?:one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|thirteen|fourteen|fifteen|sixteen|seventeen|"
-    r"eighteen|nineteen|twenty|thirty|forty|fifty|sixty|seventy|eighty|ninety|hundred|thousand|\d[\d.,]*\d|\d)"
-)
+_UNIT: Final = rf"(?:{'|'.join(sorted(NUMBERS - {'half'}, key=len, reverse=True))}|\d[\d.,]*\d|\d)"
 _AMOUNT: Final = re.compile(rf"\b{_UNIT}(?:[ -](?:and )?{_UNIT})*\b(?! o'clock)")
 _NOT_MEANT: Final = frozenset(("past", "reported", "hypothetical", "joke", "request", "assign", "unknown"))
 

@@ -229,6 +229,11 @@ def _around(text: str, span: tuple[int, int]) -> tuple[int, int]:
     return first, last
 
 
+def owners_of(draft: Draft, state: State) -> set[str | None]:
+    """Names of those who have a task."""
+    return {state.roster.of_speaker(p) for p in draft.claim.people}
+
+
 def piece(heard: Heard, weight: float = 1.0) -> Piece:
     """This utterance as evidence."""
     tokens = heard.clauses[0].clause.tokens

@@ -10,11 +10,12 @@ from typing import Final
 from operators.language.people import Mention
 from operators.language.text import stems
 from operators.language.words import words_in
-from operators.understand.anew import ANY_TASK, DATE_OPEN, asks_else, speaks_of_else
+from operators.understand.anew import DATE_OPEN
 from operators.understand.due import said_due
 from operators.understand.hear import Heard, HeardClause
 from operators.understand.merge import LIGHT, NOT_BY_ASKED, TIME_STEMS, said_in
-from operators.understand.state import Claim, Draft, State, later_due, piece
+from operators.understand.state import Claim, Draft, State, later_due, owners_of, piece
+from operators.understand.topic import ANY_TASK, asks_else, speaks_of_else
 
 TAKEN_OVER: Final = "taken over"
 VOLUNTEERED: Final = "volunteered"
@@ -192,7 +193,7 @@ def _given(heard: Heard, drafts: list[Draft], claim: Claim, state: State, *, her
             continue
         if draft.claim.kind not in ("self", "named", "you") or draft.support < 0.3:
             continue
-        theirs = {state.roster.of_speaker(p) for p in draft.claim.people} or {draft.claim.said}
+        theirs = owners_of(draft, state) or {draft.claim.said}
         if theirs != {""} and not theirs & mine:
             yield at
         return
@@ -313,7 +314,7 @@ def questioned(heard: Heard, drafts: list[Draft], state: State) -> None:
             or draft.claim.outside
         ):
             continue
-        owners = {state.roster.of_speaker(p) for p in draft.claim.people}
+        owners = owners_of(draft, state)
         if draft.first_index == heard.index or not owners or draft.support < 0.4:
             continue
         given_up = DATE_OPEN in draft.reasons and draft.last_index == heard.index
@@ -341,7 +342,7 @@ def _in_question(
         age = heard.index - draft.last_index
         if IN_QUESTION not in draft.reasons or draft.withdrawn or not 0 < age <= _VOLUNTEER_REACH:
             continue
-        if me in {state.roster.of_speaker(p) for p in draft.claim.people}:
+        if me in owners_of(draft, state):
             continue
         means = {w for t in clause.clause.tokens for w in t.low.split()} & _PRONOUNS
         common = (clause.clause.stems - TIME_STEMS - LIGHT) & draft.stems
@@ -370,7 +371,7 @@ def _instead(heard: Heard, drafts: list[Draft], clause: HeardClause, state: Stat
         if d.family == "action"
         and not d.withdrawn
         and heard.index - d.last_index <= _LATER_REACH
-        and names & {state.roster.of_speaker(p) for p in d.claim.people}
+        and names & owners_of(d, state)
     ]
     alike = [at for at in theirs if (clause.clause.stems - TIME_STEMS) & drafts[at].stems]
     return alike[-1] if alike else theirs[0] if len(theirs) == 1 else None
