@@ -9,6 +9,7 @@ from typing import Final
 from operators.compose import says_little
 from operators.language.text import clauses_of
 from operators.understand.birth import MOCKS
+from operators.understand.density import of_sparse_talk
 from operators.understand.state import Draft, Judged, State
 
 _CLAIMS: Final = ("self", "you", "named", "group", "none")
@@ -33,6 +34,7 @@ def figures_of(
     `own_figures` gave for this draft.
     """
     plain = known if known is not None else own_figures(draft)
+    thin = of_sparse_talk(thin)
     place = draft.first_index / max(1, state.count) if state.finished else 0.5
     near_end = float(state.finished and place >= 0.85)
     return (

@@ -9,6 +9,8 @@ SPARSE: Final = 0.5
 _FEW: Final = 0.02
 _MANY: Final = 0.06
 _AT_FIRST: Final = (6, 60)
+_DENSE: Final = 0.3
+"""How sparse talk may be that counts as dense all the same: several everyday meetings one after the other are."""
 PLAINLY: Final = 0.6
 """Support from which rules take an item for one that was plainly said."""
 
@@ -25,3 +27,8 @@ def sparse(state: State) -> float:
     )
     rate = (_AT_FIRST[0] + plain) / (_AT_FIRST[1] + state.count)
     return round(min(1.0, max(0.0, (_MANY - rate) / (_MANY - _FEW))), 1)
+
+
+def of_sparse_talk(thin: float) -> float:
+    """How much of what holds in sparse talk holds where talk is so sparse: nothing in dense talk, all where it is 1."""
+    return max(0.0, (thin - _DENSE) / (1.0 - _DENSE))

@@ -55,8 +55,7 @@ def test_a_meeting_of_four_halves_has_the_items_of_each() -> None:
     assert len(joined) > 250
     together = {i.text for i in items_of(joined, context)}
     assert len(alone) > 20
-    # Joined they count as a fifth sparse, which shifts probabilities a little: what is lost lies within 0.1 of a threshold.
-    assert len(alone & together) >= 0.75 * len(alone)
+    assert len(alone & together) >= 0.8 * len(alone)
     assert len(together - alone) <= 0.2 * len(together)
 
 
