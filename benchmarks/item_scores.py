@@ -158,7 +158,7 @@ def score_minutes(
         if section == "action_items" and truth.get("owners_known", True):
             for i, j in pairs:
                 for key in ("owner", "due"):
-                    verdict = _verdict(items[i], gold[j], key)
+                    verdict = verdict_of(items[i], gold[j], key)
                     counts[key, verdict] += 1
                     counts[key, "stated"] += bool(gold[j].get(key))
                     counts[key, "given"] += bool(items[i].get(key))
@@ -174,7 +174,7 @@ def _fault(cover: frozenset[str], truth: Mapping[str, Any], live: set[str]) -> s
     return "other"
 
 
-def _verdict(item: Mapping[str, Any], entry: Mapping[str, Any], key: str) -> str:
+def verdict_of(item: Mapping[str, Any], entry: Mapping[str, Any], key: str) -> str:
     """``right``, ``wrong`` (another value) or ``missing`` (none although it was stated)."""
     got, want = ((d.get(key) or "").strip().lower() or None for d in (item, entry))
     if key == "owner" and entry.get("owner_kind") == "group" and got and set(got.split()) & _EVERYBODY:

@@ -24,7 +24,7 @@ from rocksdict import (
     WriteBufferManager,
 )
 
-MARKER_FORMAT: Final = 5
+MARKER_FORMAT: Final = 6
 """Goes up when what steps keep cannot be read by an older or newer version."""
 _DATA: Final = b"d"
 _UNDO: Final = b"u"

@@ -299,7 +299,7 @@ class RuleEngine:
 
     def _item(self, draft: Draft, state: State) -> DraftItem:
         kind = "answered_question" if draft.solved else _KINDS[draft.family]
-        owner, external = _owner(draft.claim, state.roster)
+        owner, external = owner_by_words(draft.claim, state.roster)
         due = resolve(draft.due.phrase, state.context.date) if draft.due else None
         return DraftItem(
             draft.id,
@@ -381,7 +381,7 @@ def _telling(heard: Heard) -> Telling:
     return Telling(quote, heard.index, text, round(weight, 3), known, heard.spoken.speaker)
 
 
-def _owner(claim: Claim, roster: Roster) -> tuple[str | None, bool]:
+def owner_by_words(claim: Claim, roster: Roster) -> tuple[str | None, bool]:
     """The stated owner's name, and whether the person is outside the attendee list."""
     if claim.outside:
         names = roster.named(claim.said.lower())

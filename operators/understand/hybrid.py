@@ -12,9 +12,9 @@ from dataclasses import dataclass, field, replace
 from typing import ClassVar, Final
 
 from contracts.minutes import Origin
-from models.minutes.appraisal import Appraisal
+from models.minutes.appraisal import Appraisal, Owners
 from models.minutes.inputs import FINAL, SETTLED
-from models.minutes.scores import ELSEWHERE, NOBODY, UtteranceScores
+from models.minutes.scores import UtteranceScores
 from operators.compose import clean
 from operators.understand.apart import DECIDING, apart
 from operators.understand.appraise import figures_of, own_figures
@@ -22,7 +22,7 @@ from operators.understand.birth import ON_CONDITION, ONE_OF_SEVERAL, PLAIN_WORK
 from operators.understand.conceive import conceived, reworded
 from operators.understand.cues import Reading, cues_of
 from operators.understand.density import PLAINLY, SPARSE, sparse
-from operators.understand.engine import RuleEngine
+from operators.understand.engine import RuleEngine, owner_by_words
 from operators.understand.follow import FIRMLY_AGREED
 from operators.understand.hear import Heard
 from operators.understand.lately import Lately, Weighed, is_candidate
@@ -32,6 +32,7 @@ from operators.understand.scorer import Scorer, heard_by, judged
 from operators.understand.senses import sure_by_senses
 from operators.understand.state import Around, Draft, Hint, Memory, State, Telling, piece
 from operators.understand.types import DraftItem, Family, Spoken
+from operators.understand.whose import Taker, takers
 
 FAMILIES: Final[tuple[Family, ...]] = ("action", "decision", "question")
 _LOOKS: Final = (0, SETTLED, FINAL)
@@ -51,6 +52,8 @@ _FIRM: Final = 0.6
 """Support of the rules from which firm agreement decides."""
 _UNKNOWN: Final = 0.8
 """Support of the rules from which a question that nobody can answer stays open."""
+_PERHAPS: Final = 0.4
+"""Probability from which whoever reviews a task without an owner is told who may have it."""
 _CALLED: Final = 0.7
 """Support from which words that call something decided are believed."""
 
@@ -65,10 +68,6 @@ class HybridSettings:
     withdraw: float = 0.5
     doubt: float = 0.1
     """Probability of taking back under which what only the rules take for it does not count."""
-    nobody: float = 0.6
-    """Probability that nobody in particular is meant from which an action has no owner."""
-    other_owner: float = 0.75
-    """Mean probability of somebody in the room from which a name of nobody on the list is no owner."""
     kept: float = 0.05
     """Probability under which an item that nobody has spoken of for a while is forgotten."""
 
@@ -80,8 +79,6 @@ class HybridSettings:
                 self.join,
                 self.withdraw,
                 self.doubt,
-                self.nobody,
-                self.other_owner,
                 self.kept,
             )
         ):
@@ -315,17 +312,21 @@ class HybridEngine(RuleEngine):
         )
 
     def _item(self, draft: Draft, state: State) -> DraftItem:
-        """As the rules have it, without an owner where the model is sure that nobody in particular is meant."""
+        """As the rules have it, with the likeliest owner."""
         item = super()._item(draft, state)
-        said = max((j for _, j in draft.judged), key=lambda j: j.action, default=None)
-        if item.owner is None or said is None or draft.senses or ONE_OF_SEVERAL in draft.reasons:
-            return (
-                item  # whose nod was seen, or which of two tasks is whose, no score of an utterance can tell
-            )
-        nobody = dict(said.owner).get(NOBODY, 0.0) >= self.hybrid.nobody
-        if nobody or _contested(draft, self.hybrid.other_owner):
-            return replace(item, owner=None, owner_external=False)
+        if self.appraisal is not None and self.appraisal.owners is not None and draft.family == "action":
+            return _owned(item, self.who_may(draft, state), self.appraisal.owners)
         return item
+
+    @staticmethod
+    def who_may(draft: Draft, state: State) -> tuple[Taker, ...]:
+        """All who may have a task; nobody where the words or senses alone say whose it is.
+
+        Whose nod was seen, or which of two tasks of one breath is whose, no score of an utterance can tell.
+        """
+        if draft.family != "action" or draft.senses or ONE_OF_SEVERAL in draft.reasons:
+            return ()
+        return takers(draft, state.roster, *owner_by_words(draft.claim, state.roster))
 
     def forget_made(self) -> None:
         """See `RuleEngine.forget_made`."""
@@ -358,6 +359,17 @@ class HybridEngine(RuleEngine):
 
 TALK: Final = "talk"
 NEAR: Final = "near"
+
+
+def _owned(item: DraftItem, may: tuple[Taker, ...], owners: Owners) -> DraftItem:
+    """A task with the likeliest of those who may have it, where that is likely enough; else with who perhaps has it."""
+    if not may:
+        return item
+    likely, who = max(((owners.probability(t.figures), t) for t in may), key=lambda one: one[0])
+    if likely < owners.threshold:
+        perhaps = who.name if likely >= _PERHAPS else None
+        return replace(item, owner=None, owner_external=False, perhaps=perhaps)
+    return replace(item, owner=who.name, owner_external=who.external)
 
 
 def _gathers(draft: Draft, thin: float) -> str:
@@ -401,26 +413,6 @@ def sure_by_words(draft: Draft) -> float:
         return 0.6 if plain and draft.support >= PLAINLY else 0.0
     unknown = draft.family == "question" and draft.mode == "open" and "not_known" in reasons
     return 0.65 if unknown and draft.support >= _UNKNOWN else 0.0
-
-
-def _contested(draft: Draft, other_owner: float) -> bool:
-    """Whether the model holds another for likelier than the one who is only taken to have accepted, or to be called.
-
-    Who says *I will* keeps the task: where words and model disagreed on that, the words were right twice as often.
-    """
-    weight = sum(j.action for _, j in draft.judged)
-    mean: dict[str, float] = {}
-    for _, judged_so in draft.judged:
-        for who, likely in judged_so.owner:
-            mean[who] = mean.get(who, 0.0) + likely * judged_so.action / max(1e-9, weight)
-    if draft.claim.outside:
-        return (
-            max((p for who, p in mean.items() if who not in (NOBODY, ELSEWHERE)), default=0.0) >= other_owner
-        )
-    if draft.claim.kind != "you" or len(draft.claim.people) != 1:
-        return False
-    mine = mean.pop(draft.claim.people[0], 0.0)
-    return max(mean.values(), default=0.0) > mine
 
 
 def _given_back(reading: Reading, drafts: tuple[Draft, ...]) -> tuple[Draft, ...]:

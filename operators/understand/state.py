@@ -43,6 +43,7 @@ class Piece:
     index: int
     duration_ns: int
     weight: float
+    speaker: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,7 +215,7 @@ def piece_of(spoken: Spoken, index: int, weight: float, span: tuple[int, int] | 
     if span is not None and last > 0 and len(spoken.text) > 420:
         first, last = _around(spoken.text, span)
         duration = duration * (last - first) // len(spoken.text)
-    return Piece(Quote(spoken.id, first, last), index, duration, weight)
+    return Piece(Quote(spoken.id, first, last), index, duration, weight, spoken.speaker)
 
 
 def _around(text: str, span: tuple[int, int]) -> tuple[int, int]:

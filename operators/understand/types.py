@@ -90,6 +90,8 @@ class DraftItem:
     reasons: tuple[str, ...]
     senses: tuple[SensePiece, ...] = ()
     """What else it rests on: gestures and lines of slides."""
+    perhaps: str | None = None
+    """Who likely has the task where it is not sure enough to name anybody."""
 
 
 @dataclass(frozen=True, slots=True)

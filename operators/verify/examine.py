@@ -167,6 +167,8 @@ class _Examination:
         if owner is not None and not stated:
             self.owner = None
             self.actions.append(f"owner {owner} taken out: not stated in the evidence")
+        elif owner is None and self.item.perhaps and not finding.ambiguous:
+            self.doubts.append(f"perhaps {plain(self.item.perhaps)[:_MAX_LINE_CHARS]} does it")
 
     def _check_due(self) -> None:
         words = plain(self.item.due_text)[:_MAX_LINE_CHARS] if self.item.due_text else None

@@ -103,6 +103,11 @@ def _items_with(**changed: object) -> str:
     return json.dumps(items)
 
 
+def _owners_with(**changed: object) -> str:
+    items = json.loads(ITEMS.read_text())
+    return json.dumps(items | {"owners": items["owners"] | changed})
+
+
 @pytest.mark.parametrize(
     ("graph", "items", "said"),
     [
@@ -111,6 +116,11 @@ def _items_with(**changed: object) -> str:
         (None, _items_with(bias=1e308), "weights or thresholds beyond all reason"),
         (None, _items_with(threshold="0.6"), "holds no weights of items"),
         (None, _items_with(threshold=True), "holds no weights of items"),
+        (None, _owners_with(threshold=0), "weights or thresholds beyond all reason"),
+        (None, _owners_with(bias=-1e9), "weights or thresholds beyond all reason"),
+        (None, _owners_with(weights=[0.5]), "weights of other figures than it names"),
+        (None, _owners_with(weights=[0.5], figures=["luck"]), "other figures than this version computes"),
+        (None, _owners_with(figures=None), "holds no weights of items"),
         (None, "[" * 200_000, "holds no weights of items"),
     ],
 )

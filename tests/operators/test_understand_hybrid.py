@@ -7,9 +7,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from models.minutes.appraisal import Appraisal, Judgement
+from models.minutes.appraisal import Appraisal, Judgement, Owners
 from models.minutes.inputs import Told, Window
 from models.minutes.scores import UtteranceScores
+from operators.understand import whose
 from operators.understand.apart import apart
 from operators.understand.appraise import FIGURES
 from operators.understand.birth import MOCKS
@@ -235,15 +236,6 @@ def test_what_the_model_started_can_be_taken_back_by_rules() -> None:
     assert _standing(engine, _read(engine, spoken), "action_item") == []
 
 
-def test_whose_task_is_nobodys_by_the_model_has_no_owner() -> None:
-    said = ("Mira", "Tom will hand in the form by Friday.")
-    for owner, want in (((("Tom", 0.9),), "Tom"), ((("", 0.8), ("Tom", 0.1)), None)):
-        scores = {said[1]: UtteranceScores(action=0.9, owner=owner)}
-        engine = HybridEngine(scorer=Says(scores), appraisal=_BY_SCORE)
-        (item,) = _standing(engine, _read(engine, _said(said)), "action_item")
-        assert item.owner == want
-
-
 @pytest.mark.parametrize(
     ("wish", "reply", "mocks"),
     [
@@ -308,17 +300,73 @@ def test_a_shade_of_certainty_is_no_change() -> None:
     assert item(0.7).confidence < item(0.8).confidence <= item(0.999).confidence < 1.0
 
 
+_BY_WORDS_AND_POINTER = Owners(
+    whose.FIGURES,
+    tuple({"by_words": 2.0, "pointed": 1.0, "nobody": -1.0}.get(name, 0.0) for name in whose.FIGURES),
+    -6.0,
+    0.7,
+)
+"""Whom the words name and the pointer points at has a task; either alone may do, where the pointer is sure."""
+
+
 @pytest.mark.parametrize(
-    ("pointer", "owner"), [((("Tom", 0.9),), "Tom"), ((("Mira", 0.6), ("Tom", 0.3)), None), ((("", 0.9),), None)]
+    ("pointer", "owner", "perhaps"),
+    [
+        ((("Tom", 0.9),), "Tom", None),
+        ((("Tom", 0.6), ("Mira", 0.3)), "Tom", None),
+        ((("Mira", 0.6), ("Tom", 0.3)), None, "Tom"),
+        ((("Mira", 0.99),), "Mira", None),
+        ((("", 0.9),), None, None),
+    ],
 )  # fmt: skip
-def test_a_task_is_given_to_nobody_where_another_is_likelier_to_have_it(
-    pointer: tuple[tuple[str, float], ...], owner: str | None
+def test_a_task_is_given_to_the_likeliest_and_to_nobody_where_no_one_is_likely(
+    pointer: tuple[tuple[str, float], ...], owner: str | None, perhaps: str | None
 ) -> None:
     asked, sure = "Tom, can you print the flyers by Friday?", UtteranceScores(action=0.9, owner=pointer)
-    engine = HybridEngine(scorer=Says({asked: sure}), appraisal=_BY_SCORE)
+    engine = HybridEngine(
+        scorer=Says({asked: sure}), appraisal=replace(_BY_SCORE, owners=_BY_WORDS_AND_POINTER)
+    )
     spoken = _said(("Mira", asked), ("Tom", "Yes."), ("Mira", "Good."))
     (item,) = _standing(engine, engine.finish(_read(engine, spoken)), "action_item")
+    assert (item.owner, item.perhaps) == (owner, perhaps)
+
+
+@pytest.mark.parametrize(
+    ("pointer", "owner"), [((("Tom", 0.9),), "Tom"), ((("", 0.8), ("Tom", 0.1)), None)]
+)  # fmt: skip
+def test_a_task_of_nobodys_by_the_model_has_no_owner_though_a_name_is_said(
+    pointer: tuple[tuple[str, float], ...], owner: str | None
+) -> None:
+    said = ("Mira", "Tom will hand in the form by Friday.")
+    scores = {said[1]: UtteranceScores(action=0.9, owner=pointer)}
+    engine = HybridEngine(scorer=Says(scores), appraisal=replace(_BY_SCORE, owners=_BY_WORDS_AND_POINTER))
+    (item,) = _standing(engine, _read(engine, _said(said)), "action_item")
     assert item.owner == owner
+
+
+def test_nobody_has_a_task_who_neither_speaks_nor_is_called_in_its_evidence() -> None:
+    said = "The flyers must be printed by Friday."
+    sure = UtteranceScores(action=0.95, owner=(("Zoe", 0.97),))
+    context = replace(_CONTEXT, attendees=(*_CONTEXT.attendees, Attendee("Zoe", "Zoe")))
+    engine = HybridEngine(
+        scorer=Says({said: sure}), appraisal=replace(_BY_SCORE, owners=_BY_WORDS_AND_POINTER)
+    )
+    state = engine.start(context)
+    for spoken in _said(("Zoe", "Morning."), ("Mira", said), ("Tom", "Hm.")):
+        state = engine.step(state, spoken)
+    (item,) = _standing(engine, engine.finish(state), "action_item")
+    assert item.owner is None and item.perhaps is None
+
+
+def test_which_of_two_tasks_of_one_breath_is_whose_the_words_say() -> None:
+    asked = "Tom, please print the flyers, and Mira, please call the caterer."
+    sure = UtteranceScores(action=0.95, owner=(("Tom", 0.95),))
+    engine = HybridEngine(
+        scorer=Says({asked: sure}), appraisal=replace(_BY_SCORE, owners=_BY_WORDS_AND_POINTER)
+    )
+    spoken = _said(("Mira", "Now."), ("Zoe", asked), ("Tom", "Yes."), ("Mira", "Yes."))
+    items = _standing(engine, engine.finish(_read(engine, spoken)), "action_item")
+    assert {i.owner for i in items} == {"Tom", "Mira"}
 
 
 def test_what_somebody_once_meant_to_do_is_no_task() -> None:
@@ -332,7 +380,8 @@ def test_who_was_seen_to_nod_has_the_task_whoever_the_model_points_at() -> None:
     asked = "Tom, could you print the flyers?"
     sure = UtteranceScores(action=0.9, owner=(("Mira", 0.9), ("Tom", 0.05)))
     nod = Gesture("nod", 3_000_000_000, 4_000_000_000, "camera", 0.5, "Tom", 0.9, 2.0, 200.0, 200.0)
-    engine = HybridEngine(scorer=Says({asked: sure}), appraisal=_BY_SCORE)
+    appraisal = replace(_BY_SCORE, owners=_BY_WORDS_AND_POINTER)
+    engine = HybridEngine(scorer=Says({asked: sure}), appraisal=appraisal)
     first, *rest = _said(("Mira", asked), ("Mira", "The hall was cold."), ("Mira", "Good."))
     for senses, owner in ((None, None), (Senses((nod,), watched=True), "Tom")):
         spoken = [replace(first, senses=senses), *rest]

@@ -109,6 +109,19 @@ def test_a_sound_item_passes_as_it_is() -> None:
     )
 
 
+def test_who_perhaps_has_a_task_is_asked_and_not_published() -> None:
+    verified = looked_at(item(owner=None, perhaps="Ben Okafor"))
+    assert (verified.owner, verified.verdict, verified.doubts) == (
+        None,
+        "review",
+        ("perhaps Ben Okafor does it",),
+    )
+    assert looked_at(item(perhaps="Ben Okafor")).doubts == ()
+    assert looked_at(item(owner=None, perhaps="Ben\u202e Okafor\x00")).doubts == (
+        "perhaps Ben Okafor does it",
+    )
+
+
 def test_without_evidence_nothing_is_published() -> None:
     verified = looked_at(item(evidence=()))
     assert verified.verdict == "withheld"
