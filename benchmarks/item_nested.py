@@ -16,7 +16,7 @@ import numpy as np
 from models.minutes.appraisal import Appraisal
 
 from .item_scores import EVERYDAY, SECTIONS, Counts, f1, report_of, score_minutes
-from .items import SECTION_OF, Judged, Tallies, judge, judge_owners, published, with_owners
+from .items import SECTION_OF, Judged, Tallies, judge, judge_choices, published, with_choices
 
 DRAWS: Final = 2000
 WHOLE: Final = 50
@@ -51,7 +51,8 @@ def fitted_on(made: Sequence[Judged], folds: int, strength: float) -> Appraisal:
         name: replace(j, threshold=least[name][0], threshold_sparse=least[name][1])
         for name, j in appraisal.families.items()
     }
-    return replace(appraisal, families=families, owners=judge_owners(made, found, least, folds)[1])
+    choices = judge_choices(made, found, least, folds)[1]
+    return replace(appraisal, families=families, owners=choices["owner"], dates=choices["due"])
 
 
 def nested(made: Sequence[Judged], folds: int, strength: float, seed: int) -> list[Fold]:
@@ -73,7 +74,7 @@ def judged_by(meeting: Judged, appraisal: Appraisal) -> Counts:
     """Counts of what is published of one meeting."""
     sure = {c.item.id: appraisal.families[c.family].probability(c.figures) for c in meeting.candidates}
     counts: Counts = collections.Counter()
-    meeting = with_owners(meeting, appraisal.owners)
+    meeting = with_choices(meeting, {"owner": appraisal.owners, "due": appraisal.dates})
     for family, section in SECTION_OF.items():
         judgement = appraisal.families[family]
         least = judgement.threshold_sparse if meeting.sparse else judgement.threshold

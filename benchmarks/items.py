@@ -24,7 +24,7 @@ import numpy as np
 import numpy.typing as npt
 import onnxruntime
 
-from models.minutes.appraisal import Appraisal, Judgement, Owners
+from models.minutes.appraisal import Appraisal, Choice, Judgement
 from models.minutes.inputs import Told, Window
 from models.minutes.scores import UtteranceScores
 from models.verifier.research import read_research
@@ -35,11 +35,12 @@ from operators.understand.density import SPARSE, sparse
 from operators.understand.hybrid import HybridEngine
 from operators.understand.state import Draft
 from operators.understand.types import DraftItem, Family, Spoken
+from operators.understand.when import Day
 from operators.understand.whose import Taker
 
-from . import item_owners
+from . import item_choices
+from .item_choices import KEYS, Key, Task, task_of
 from .item_fit import fitted, probabilities
-from .item_owners import Task
 from .item_scores import EVERYDAY, RESEARCH, Counts, Limits, edges_of, f1, report_of, score_minutes
 from .report import print_report, progress
 from .script_minutes import entry_of
@@ -116,6 +117,7 @@ class Candidate:
     entry: dict[str, Any]
     holds: bool
     takers: tuple[Taker, ...] = ()
+    days: tuple[Day, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,8 +143,9 @@ def judged_of(script: Script, engine: HybridEngine, limits: Limits, group: str) 
     for draft, item in engine.in_the_making(state):
         entry = entry_of(item, by_id, "model")
         found = edges_of([entry], SECTION_OF[draft.family], script, limits)
-        figures, may = figures_of(draft, state, thin), engine.who_may(draft, state)
-        out.append(Candidate(draft.family, figures, draft, item, entry, bool(found[0]), may))
+        figures, holds = figures_of(draft, state, thin), bool(found[0])
+        may = engine.who_may(draft, state), engine.when_may(draft, state)
+        out.append(Candidate(draft.family, figures, draft, item, entry, holds, *may))
     return Judged(script, limits, group, thin >= SPARSE, tuple(out))
 
 
@@ -227,44 +230,65 @@ def published(
     return tuple(c for c in mine if c.item.id in kept and not c.item.withdrawn and c.item.kind != answered)
 
 
-def with_owners(meeting: Judged, owners: Owners | None) -> Judged:
-    """A meeting whose tasks have the owners that are chosen."""
-    if owners is None:
-        return meeting
-    candidates = tuple(
-        replace(c, entry=Task(c.entry, c.takers).owned(owners)) if c.family == "action" else c
-        for c in meeting.candidates
-    )
-    return replace(meeting, candidates=candidates)
+Choices = Mapping[Key, Choice | None]
+"""What tells owners, and what tells days."""
 
 
-def judge_owners(
+def with_choices(meeting: Judged, choices: Choices) -> Judged:
+    """A meeting whose tasks have the owners and days that are chosen."""
+    for key, choice in choices.items():
+        if choice is not None:
+            candidates = tuple(
+                replace(c, entry=_task(c, key).chosen(key, choice)) if c.family == "action" else c
+                for c in meeting.candidates
+            )
+            meeting = replace(meeting, candidates=candidates)
+    return meeting
+
+
+def _task(c: Candidate, key: Key) -> Task:
+    return task_of(key, c.entry, c.takers, c.days)
+
+
+def judge_choices(
     made: Sequence[Judged],
     found: Sequence[Mapping[str, float]],
     least: Mapping[str, tuple[float, float]],
     folds: int,
-) -> tuple[list[Owners | None], Owners | None]:
-    """What tells owners, for each meeting fitted on those of other folds, and fitted on all; one threshold for all."""
+) -> tuple[list[Choices], Choices]:
+    """What tells owners and days, for each meeting fitted on those of other folds, and fitted on all.
+
+    Each has one threshold for all meetings.
+    """
     fold = folds_of(made, folds)
-    tasks = [
-        (m.script, m.limits, [Task(c.entry, c.takers) for c in m.candidates if c.family == "action"])
-        for m in made
-    ]
-    parts = {
-        number: item_owners.fit([t for t, other in zip(tasks, fold, strict=True) if other != number])
-        for number in set(fold)
-    }
+    held_out: list[dict[Key, Choice | None]] = [{} for _ in made]
+    whole: dict[Key, Choice | None] = {}
+    for key in KEYS:
+        tasks = [
+            (m.script, m.limits, [_task(c, key) for c in m.candidates if c.family == "action"]) for m in made
+        ]
+        parts = {
+            number: item_choices.fit(
+                [t for t, other in zip(tasks, fold, strict=True) if other != number], key
+            )
+            for number in set(fold)
+        }
 
-    def shown(place: int) -> list[Task]:
-        if _snippet(made[place]):
-            return []
-        items = published(made[place], found[place], "action", least["action"][made[place].sparse])
-        return [Task(c.entry, c.takers) for c in items]
+        def shown(place: int, key: Key = key) -> list[Task]:
+            if _snippet(made[place]):
+                return []
+            items = published(made[place], found[place], "action", least["action"][made[place].sparse])
+            return [_task(c, key) for c in items]
 
-    limit = item_owners.threshold(tasks, lambda place: parts[fold[place]], shown)
-    apart_from = [parts[number] for number in fold]
-    at = [one and replace(one, threshold=limit) for one in (*apart_from, item_owners.fit(tasks))]
-    return at[:-1], at[-1]
+        limit = item_choices.threshold(tasks, key, [parts[number] for number in fold], shown)
+        for mine, number in zip(held_out, fold, strict=True):
+            mine[key] = _at(parts[number], limit)
+        whole[key] = _at(item_choices.fit(tasks, key), limit)
+    return list(held_out), whole
+
+
+def _at(choice: Choice | None, limit: float) -> Choice | None:
+    return choice and replace(choice, threshold=limit)
 
 
 def _scored(meeting: Judged, family: Family, items: Sequence[Candidate]) -> Counts:
@@ -402,8 +426,8 @@ def main(arguments: list[str] | None = None) -> int:
     found, appraisal = judge(made, given.folds, given.strength)
     tallies = Tallies.of(made, found)
     least = tallies.best(range(len(made)))
-    held_out, owners = judge_owners(made, found, least, given.folds)
-    made = [with_owners(m, mine) for m, mine in zip(made, held_out, strict=True)]
+    held_out, choices = judge_choices(made, found, least, given.folds)
+    made = [with_choices(m, mine) for m, mine in zip(made, held_out, strict=True)]
     tallies = Tallies.of(made, found)
     families = {
         name: replace(j, threshold=least[name][0], threshold_sparse=least[name][1])
@@ -412,10 +436,17 @@ def main(arguments: list[str] | None = None) -> int:
     if given.out is not None:
         name = version_of(given.model) if given.model is not None else ""
         graph = hashlib.sha256(given.model.read_bytes()).hexdigest() if given.model is not None else ""
-        replace(appraisal, model=name, families=families, graph=graph, owners=owners).write(given.out)
+        replace(
+            appraisal,
+            model=name,
+            families=families,
+            graph=graph,
+            owners=choices["owner"],
+            dates=choices["due"],
+        ).write(given.out)
     told: dict[str, Any] = {
         "meetings": len(made),
-        "thresholds": least | ({"owner": owners.threshold} if owners is not None else {}),
+        "thresholds": least | {key: choice and choice.threshold for key, choice in choices.items()},
         **reports(made, tallies.nested(given.folds)),
     }
     if given.ablate:
@@ -447,8 +478,8 @@ def _ablations(
     for name, changed in variants.items():
         found, _ = judge(changed, folds, strength)
         least = Tallies.of(changed, found).best(range(len(changed)))
-        held_out, _ = judge_owners(changed, found, least, folds)
-        changed = [with_owners(m, mine) for m, mine in zip(changed, held_out, strict=True)]
+        held_out, _ = judge_choices(changed, found, least, folds)
+        changed = [with_choices(m, mine) for m, mine in zip(changed, held_out, strict=True)]
         out[name] = reports(changed, Tallies.of(changed, found).nested(folds))
     return out
 

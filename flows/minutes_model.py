@@ -10,7 +10,7 @@ from models.minutes.appraisal import Appraisal, AppraisalUnusable
 from models.minutes.session import RELEASED, MinutesModel, MinutesModelUnusable, SessionSettings
 from operators.log import say
 from operators.settings import Settings
-from operators.understand import whose
+from operators.understand import when, whose
 from operators.understand.appraise import FIGURES
 from operators.understand.cues import CUES
 from operators.understand.engine import RuleEngine
@@ -56,7 +56,8 @@ def load_model(settings: Settings, threads: SessionSettings | None = None) -> tu
         items = graph.with_name(RELEASED_ITEMS.name)
     model = MinutesModel(CUES, graph, threads or SessionSettings())
     appraisal = Appraisal.read(items)
-    if appraisal.figures != FIGURES or (appraisal.owners and appraisal.owners.figures != whose.FIGURES):
+    of_choices = (appraisal.owners, whose.FIGURES), (appraisal.dates, when.FIGURES)
+    if appraisal.figures != FIGURES or any(one and one.figures != names for one, names in of_choices):
         raise AppraisalUnusable(f"{items}: was made for other figures than this version computes")
     if appraisal.model != model.name:
         raise AppraisalUnusable(f"{items}: was made for the model {appraisal.model}, not for {model.name}")

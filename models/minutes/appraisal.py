@@ -32,8 +32,8 @@ class Judgement:
 
 
 @dataclass(frozen=True, slots=True)
-class Owners:
-    """What tells who of those who may have a task has it; nobody where the likeliest is less likely than ``threshold``."""
+class Choice:
+    """What tells which of several owners, or days, a task has; none where the likeliest is less likely than ``threshold``."""
 
     figures: tuple[str, ...]
     weights: tuple[float, ...]
@@ -41,7 +41,7 @@ class Owners:
     threshold: float
 
     def probability(self, figures: Sequence[float]) -> float:
-        """Probability that somebody with these figures has the task, as calibrated on held-out meetings."""
+        """Probability that one with these figures is the right one, as calibrated on held-out meetings."""
         return _probability(self.weights, self.bias, figures)
 
 
@@ -59,8 +59,10 @@ class Appraisal:
     families: Mapping[str, Judgement]
     graph: str = ""
     """SHA-256 of the network's file: weights that a disk or a hand has changed would go by the same name."""
-    owners: Owners | None = None
+    owners: Choice | None = None
     """None where the words alone say whose a task is."""
+    dates: Choice | None = None
+    """None where the words alone say when a task is due."""
 
     @classmethod
     def read(cls, path: Path = RELEASED) -> "Appraisal":
@@ -77,8 +79,8 @@ class Appraisal:
                 )
                 for name, part in told["families"].items()
             }
-            owners = None if told["owners"] is None else _owners(told["owners"])
-            made = cls(figures, str(told["model"]), families, str(told["graph"]), owners)
+            choices = [None if told[name] is None else _choice(told[name]) for name in ("owners", "dates")]
+            made = cls(figures, str(told["model"]), families, str(told["graph"]), *choices)
         except OSError as error:
             raise AppraisalUnusable(f"{path}: cannot be read ({error.strerror})") from error
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
@@ -86,10 +88,10 @@ class Appraisal:
         numbers = [x for j in families.values() for x in (*j.weights, j.bias)]
         thresholds = [x for j in families.values() for x in (j.threshold, j.threshold_sparse)]
         sizes = {len(j.weights) for j in families.values()}
-        if owners is not None:
-            numbers += [*owners.weights, owners.bias]
-            thresholds.append(owners.threshold)
-        whole = owners is None or len(owners.weights) == len(owners.figures)
+        given = [choice for choice in choices if choice is not None]
+        numbers += [x for choice in given for x in (*choice.weights, choice.bias)]
+        thresholds += [choice.threshold for choice in given]
+        whole = all(len(choice.weights) == len(choice.figures) for choice in given)
         if (
             set(families) != set(FAMILIES)
             or sizes != {len(figures)}
@@ -110,23 +112,29 @@ class Appraisal:
             }
             for name, j in self.families.items()
         }  # fmt: skip
-        owners = self.owners and {
-            "threshold": round(self.owners.threshold, 5), "bias": round(self.owners.bias, 5),
-            "figures": self.owners.figures, "weights": [round(w, 5) for w in self.owners.weights],
-        }  # fmt: skip
         told = {
-            "model": self.model, "graph": self.graph, "figures": self.figures, "families": families, "owners": owners,
+            "model": self.model, "graph": self.graph, "figures": self.figures, "families": families,
+            "owners": _told(self.owners), "dates": _told(self.dates),
         }  # fmt: skip
         path.write_text(json.dumps(told, indent=1) + "\n", encoding="utf-8")
 
 
-def _owners(part: Mapping[str, Any]) -> Owners:
-    return Owners(
+def _choice(part: Mapping[str, Any]) -> Choice:
+    return Choice(
         tuple(map(str, part["figures"])),
         tuple(map(_number, part["weights"])),
         _number(part["bias"]),
         _number(part["threshold"]),
     )
+
+
+def _told(choice: Choice | None) -> dict[str, Any] | None:
+    if choice is None:
+        return None
+    return {
+        "threshold": round(choice.threshold, 5), "bias": round(choice.bias, 5), "figures": choice.figures,
+        "weights": [round(w, 5) for w in choice.weights],
+    }  # fmt: skip
 
 
 def _number(value: object) -> float:

@@ -2,7 +2,8 @@
 
 Rules read every utterance as they do alone. The model scores the window that ends with it; what it says of an
 utterance is taken when it is heard, when two more are known, and when eight are (the last ones: at the end), so
-that an item changes at most at these places. Text, owners and dates come from the words that were said.
+that an item changes at most at these places. Text comes from the words that were said, and so do owners and dates, of which
+the likeliest are chosen.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import ClassVar, Final
 
 from contracts.minutes import Origin
-from models.minutes.appraisal import Appraisal, Owners
+from models.minutes.appraisal import Appraisal, Choice
 from models.minutes.inputs import FINAL, SETTLED
 from models.minutes.scores import UtteranceScores
 from operators.compose import clean
@@ -30,8 +31,9 @@ from operators.understand.merge import PUT_ASIDE, restate
 from operators.understand.months import with_month
 from operators.understand.scorer import Scorer, heard_by, judged
 from operators.understand.senses import sure_by_senses
-from operators.understand.state import Around, Draft, Hint, Memory, State, Telling, piece
+from operators.understand.state import Around, Draft, Hint, Judged, Memory, State, Telling, piece
 from operators.understand.types import DraftItem, Family, Spoken
+from operators.understand.when import Day, days, named_in
 from operators.understand.whose import Taker, takers
 
 FAMILIES: Final[tuple[Family, ...]] = ("action", "decision", "question")
@@ -127,9 +129,10 @@ class HybridEngine(RuleEngine):
     ) -> State:
         last = later == FINAL
         said = scores[len(scores) - (state.count - index)]
-        drafts = [self._noted(d, index, said) for d in state.drafts[-self.settings.live_items :]]
-        kept = list(state.drafts[: -self.settings.live_items]) if len(state.drafts) > len(drafts) else []
         heard = self._heard_at(state, index, newest)
+        now = judged(said, named_in(heard) if heard is not None else ())
+        drafts = [self._noted(d, index, now) for d in state.drafts[-self.settings.live_items :]]
+        kept = list(state.drafts[: -self.settings.live_items]) if len(state.drafts) > len(drafts) else []
         if heard is not None and not last:
             state = self._hinted(drafts, state, heard, said) if later else state
             self._take_back(drafts, said, index)
@@ -170,12 +173,14 @@ class HybridEngine(RuleEngine):
         return next((h for h in reversed(state.recent) if h.index == index), None)
 
     @staticmethod
-    def _noted(draft: Draft, index: int, said: UtteranceScores) -> Draft:
+    def _noted(draft: Draft, index: int, now: Judged) -> Draft:
         """A draft with what is now known of one of its utterances."""
         if all(p.index != index or p.weight < 0.5 for p in draft.evidence):
             return draft
         known = tuple(pair for pair in draft.judged if pair[0] != index)
-        return replace(draft, judged=tuple(sorted((*known, (index, judged(said))), key=lambda pair: pair[0])))
+        if not now.named and (before := dict(draft.judged).get(index)) is not None and before.named:
+            now = replace(now, named=before.named)  # the words are no longer at hand
+        return replace(draft, judged=tuple(sorted((*known, (index, now)), key=lambda pair: pair[0])))
 
     def _conceive(
         self, drafts: list[Draft], heard: Heard, family: Family, said: UtteranceScores, state: State
@@ -187,12 +192,12 @@ class HybridEngine(RuleEngine):
         target = self._joined(drafts, family, said, index)
         if target is not None:
             draft = drafts[target].grown(0.0, "goes on", piece(heard, 1.5))
-            drafts[target] = self._noted(draft, index, said)
+            drafts[target] = self._noted(draft, index, judged(said, named_in(heard)))
             return
         fresh = conceived(heard, family, said, state)
         if fresh is None or any(_is_about(fresh, d) for d in drafts if d.withdrawn):
             return
-        fresh = with_month(self._noted(fresh, index, said), heard, state)
+        fresh = with_month(self._noted(fresh, index, judged(said, named_in(heard))), heard, state)
         if not restate(heard, fresh, drafts):
             drafts.append(fresh)
 
@@ -236,9 +241,11 @@ class HybridEngine(RuleEngine):
         window = state.memory.context.window()
         if window.utterances:
             scores = self.scorer.scores(window, state.memory.digest)
+            recent = {h.index: h for h in state.recent}
             for index in range(max(0, state.count - FINAL), state.count):
                 said = scores[len(scores) - (state.count - index)]
-                drafts = tuple(self._noted(d, index, said) for d in state.drafts)
+                now = judged(said, named_in(heard) if (heard := recent.get(index)) is not None else ())
+                drafts = tuple(self._noted(d, index, now) for d in state.drafts)
                 block = tuple(_weighed(t, said) if t.index == index else t for t in state.block)
                 state = replace(state, drafts=drafts, block=block)
         return super().finish(state)
@@ -312,11 +319,19 @@ class HybridEngine(RuleEngine):
         )
 
     def _item(self, draft: Draft, state: State) -> DraftItem:
-        """As the rules have it, with the likeliest owner."""
+        """As the rules have it, with the likeliest owner and day."""
+        weights = self.appraisal
+        if draft.family != "action" or weights is None:
+            return super()._item(draft, state)
+        sure = True
+        if weights.dates is not None:
+            draft, sure = _dated(draft, self.when_may(draft, state), weights.dates)
         item = super()._item(draft, state)
-        if self.appraisal is not None and self.appraisal.owners is not None and draft.family == "action":
-            return _owned(item, self.who_may(draft, state), self.appraisal.owners)
-        return item
+        if not sure:
+            item = replace(item, due=None, due_open=True)
+        if weights.owners is None:
+            return item
+        return _owned(item, self.who_may(draft, state), weights.owners)
 
     @staticmethod
     def who_may(draft: Draft, state: State) -> tuple[Taker, ...]:
@@ -327,6 +342,13 @@ class HybridEngine(RuleEngine):
         if draft.family != "action" or draft.senses or ONE_OF_SEVERAL in draft.reasons:
             return ()
         return takers(draft, state.roster, *owner_by_words(draft.claim, state.roster))
+
+    @staticmethod
+    def when_may(draft: Draft, state: State) -> tuple[Day, ...]:
+        """All days on which a task may be due; none where senses say it or the words alone may."""
+        if draft.family != "action" or draft.senses or ONE_OF_SEVERAL in draft.reasons:
+            return ()
+        return days(draft, state.context.date)
 
     def forget_made(self) -> None:
         """See `RuleEngine.forget_made`."""
@@ -361,7 +383,17 @@ TALK: Final = "talk"
 NEAR: Final = "near"
 
 
-def _owned(item: DraftItem, may: tuple[Taker, ...], owners: Owners) -> DraftItem:
+def _dated(draft: Draft, may: tuple[Day, ...], dates: Choice) -> tuple[Draft, bool]:
+    """The draft with the likeliest of the days on which it may be due, and whether that is likely enough to be named."""
+    if not may:
+        return draft, True
+    likely, day = max(((dates.probability(d.figures), d) for d in may), key=lambda one: one[0])
+    if likely >= dates.threshold:
+        return replace(draft, due=day.due), True
+    return draft, draft.due is None
+
+
+def _owned(item: DraftItem, may: tuple[Taker, ...], owners: Choice) -> DraftItem:
     """A task with the likeliest of those who may have it, where that is likely enough; else with who perhaps has it."""
     if not may:
         return item

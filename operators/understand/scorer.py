@@ -11,7 +11,7 @@ from typing import Protocol
 from models.minutes.inputs import Told, Window
 from models.minutes.scores import UtteranceScores
 from operators.understand.cues import Figures
-from operators.understand.state import Judged, Memory
+from operators.understand.state import Judged, Memory, Named
 from operators.understand.types import Spoken
 
 
@@ -45,9 +45,9 @@ def heard_by(
     return after, scorer.scores(after.context.window(), after.digest)
 
 
-def judged(scores: UtteranceScores) -> Judged:
-    """What is kept of the scores with an item."""
+def judged(scores: UtteranceScores, named: tuple[Named, ...] = ()) -> Judged:
+    """What is kept of the scores with an item, and the times that the utterance names."""
     return Judged(
         scores.action, scores.decision, scores.question, scores.answer, scores.summary, scores.withdrawn,
-        scores.joins, scores.owner[:2],
+        scores.joins, scores.owner[:2], scores.due[1] if scores.due is not None else 0.0, named,
     )  # fmt: skip

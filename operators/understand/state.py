@@ -56,6 +56,15 @@ class Due:
     """The utterance that they were said in."""
 
 
+@dataclass(frozen=True, slots=True)
+class Named:
+    """A time phrase of an utterance, whatever it is said of: whether it may say when something is due, and is asked."""
+
+    due: Due
+    meant: bool
+    asked: bool
+
+
 def later_due(known: Due | None, said: Due | None) -> Due | None:
     """The due date that holds after another was said: the last one, but no vague one in the place of a day."""
     if known is None or said is None:
@@ -80,6 +89,10 @@ class Judged:
     withdrawn: float
     joins: float
     owner: tuple[tuple[str, float], ...] = ()
+    due: float = 0.0
+    """Probability that it says until when."""
+    named: tuple[Named, ...] = ()
+    """The times that it names."""
 
     def of(self, family: Family) -> float:
         """Probability that the utterance is part of an item of that family."""

@@ -92,6 +92,8 @@ class DraftItem:
     """What else it rests on: gestures and lines of slides."""
     perhaps: str | None = None
     """Who likely has the task where it is not sure enough to name anybody."""
+    due_open: bool = False
+    """Words name a day, but it is not sure enough that the task is due then."""
 
 
 @dataclass(frozen=True, slots=True)

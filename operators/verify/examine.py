@@ -186,6 +186,8 @@ class _Examination:
             and (THAT_DATE.fullmatch(words.lower()) is None or self._shows(self.due))
         )
         in_time = self.due is None or meeting is None or self.due >= meeting
+        if self.item.due_open and self.due is None:
+            self.doubts.append("the due date is unclear")
         self.checks["due_follows_from_words"] = follows
         self.checks["due_not_before_meeting"] = in_time
         if not follows or not in_time:

@@ -1,80 +1,20 @@
 """Rules and a minutes model together: items that neither finds alone, and what changes them."""
 
 import pickle
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
-import numpy as np
 import pytest
 
-from models.minutes.appraisal import Appraisal, Judgement, Owners
-from models.minutes.inputs import Told, Window
+from models.minutes.appraisal import Appraisal, Judgement
 from models.minutes.scores import UtteranceScores
-from operators.understand import whose
 from operators.understand.apart import apart
 from operators.understand.appraise import FIGURES
 from operators.understand.birth import MOCKS
-from operators.understand.cues import Figures
 from operators.understand.engine import RuleEngine
 from operators.understand.hybrid import HybridEngine
-from operators.understand.sensed import Gesture, Senses
-from operators.understand.state import State
-from operators.understand.types import Attendee, DraftItem, MeetingContext, Quote, Spoken
-
-_CONTEXT = MeetingContext(attendees=(Attendee("Mira", "Mira"), Attendee("Tom", "Tom")))
-_LIKELY = FIGURES.index("likely")
-_PLAIN = Judgement(tuple(float(i == _LIKELY) * 4 for i in range(len(FIGURES))), 0.0, 0.5, 0.5)
-_BY_SCORE = Appraisal(FIGURES, "table", dict.fromkeys(("action", "decision", "question"), _PLAIN))
-"""An item's probability is that of its surest utterance."""
-
-Scores = Mapping[str, UtteranceScores]
-
-
-class Says:
-    """Scores by text; ``later`` are those once two more utterances are known."""
-
-    name = "table"
-
-    def __init__(self, at_once: Scores, later: Scores | None = None) -> None:
-        self._at_once = at_once
-        self._later = later if later is not None else at_once
-        self.windows: list[tuple[str, ...]] = []
-
-    def slices(self, spoken: Spoken) -> Iterator[None]:
-        del spoken
-        yield from ()
-
-    def told(self, spoken: Spoken, cues: Figures) -> Told:
-        assert len(cues) > 40
-        return Told(spoken.text, 1, np.zeros((1, 768), np.float16), cues)
-
-    def scores(self, window: Window, digest: bytes) -> Sequence[UtteranceScores]:
-        assert len(digest) == 16
-        self.windows.append(tuple(told.speaker for told in window.utterances))
-        newest = len(window.utterances) - 1
-        return [
-            (self._later if newest - place >= 2 else self._at_once).get(told.speaker, UtteranceScores())
-            for place, told in enumerate(window.utterances)
-        ]
-
-
-def _said(*lines: tuple[str, str]) -> list[Spoken]:
-    step = 5_000_000_000
-    return [
-        Spoken(f"u{n}", n * step, n * step + 3_000_000_000, who, text) for n, (who, text) in enumerate(lines)
-    ]
-
-
-def _read(engine: RuleEngine, spoken: Sequence[Spoken]) -> State:
-    state = engine.start(_CONTEXT)
-    for one in spoken:
-        state = engine.step(state, one)
-    return state
-
-
-def _standing(engine: RuleEngine, state: State, kind: str) -> list[DraftItem]:
-    return [i for i in engine.items(state) if i.kind == kind and not i.withdrawn]
-
+from operators.understand.types import DraftItem, Quote
+from tests.operators.scored_talk import BY_SCORE, Says, read, said_by, standing
 
 _UNUSUAL = "The newsletter is with me, out on Thursday."
 _TALK = (
@@ -87,11 +27,11 @@ _TALK = (
 
 
 def test_the_model_starts_an_item_in_the_words_that_were_said() -> None:
-    spoken = _said(*_TALK)
-    assert not _standing(RuleEngine(), RuleEngine().finish(_read(RuleEngine(), spoken)), "action_item")
+    spoken = said_by(*_TALK)
+    assert not standing(RuleEngine(), RuleEngine().finish(read(RuleEngine(), spoken)), "action_item")
     sure = UtteranceScores(action=0.9, owner=(("Tom", 0.9),))
-    engine = HybridEngine(scorer=Says({_UNUSUAL: sure}), appraisal=_BY_SCORE)
-    (item,) = _standing(engine, engine.finish(_read(engine, spoken)), "action_item")
+    engine = HybridEngine(scorer=Says({_UNUSUAL: sure}), appraisal=BY_SCORE)
+    (item,) = standing(engine, engine.finish(read(engine, spoken)), "action_item")
     assert [q.utterance_id for q in item.evidence] == ["u1"]
     said = _UNUSUAL.lower()
     assert all(word.strip(",.").lower() in said for word in item.text.split())
@@ -101,22 +41,22 @@ def test_the_model_starts_an_item_in_the_words_that_were_said() -> None:
 
 
 def test_what_is_said_afterwards_takes_an_unsure_item_out_again() -> None:
-    spoken = _said(*_TALK)
+    spoken = said_by(*_TALK)
     sure, unsure = UtteranceScores(action=0.9), UtteranceScores(action=0.1)
-    engine = HybridEngine(scorer=Says({_UNUSUAL: sure}, {_UNUSUAL: unsure}), appraisal=_BY_SCORE)
-    assert len(_standing(engine, _read(engine, spoken[:2]), "action_item")) == 1
-    assert len(_standing(engine, _read(engine, spoken[:3]), "action_item")) == 1
-    assert _standing(engine, _read(engine, spoken[:4]), "action_item") == []
+    engine = HybridEngine(scorer=Says({_UNUSUAL: sure}, {_UNUSUAL: unsure}), appraisal=BY_SCORE)
+    assert len(standing(engine, read(engine, spoken[:2]), "action_item")) == 1
+    assert len(standing(engine, read(engine, spoken[:3]), "action_item")) == 1
+    assert standing(engine, read(engine, spoken[:4]), "action_item") == []
 
 
 def test_utterances_that_belong_together_are_one_item() -> None:
-    spoken = _said(*_TALK, ("Tom", "The newsletter also gets the photographs."))
+    spoken = said_by(*_TALK, ("Tom", "The newsletter also gets the photographs."))
     more = spoken[5].text
     first = UtteranceScores(action=0.9)
     alone, joined = UtteranceScores(action=0.9), UtteranceScores(action=0.9, joins=0.8, joins_to=((4, 0.8),))
     for second, count in ((alone, 2), (joined, 1)):
-        engine = HybridEngine(scorer=Says({_UNUSUAL: first, more: second}), appraisal=_BY_SCORE)
-        items = _standing(engine, _read(engine, [*spoken[:5], replace(spoken[5], text=more)]), "action_item")
+        engine = HybridEngine(scorer=Says({_UNUSUAL: first, more: second}), appraisal=BY_SCORE)
+        items = standing(engine, read(engine, [*spoken[:5], replace(spoken[5], text=more)]), "action_item")
         assert len(items) == count or (count == 2 and "said again" in items[0].reasons)
     assert [q.utterance_id for q in items[0].evidence] == ["u1", "u5"]
 
@@ -125,31 +65,31 @@ def test_utterances_that_belong_together_are_one_item() -> None:
 def test_an_utterance_without_words_is_no_item_and_no_part_of_one(wordless: str) -> None:
     sure = UtteranceScores(action=0.9)
     joins = UtteranceScores(0.9, 0.9, 0.9, withdrawn=0.1, joins=0.9, joins_to=((1, 0.9),))
-    engine = HybridEngine(scorer=Says({_UNUSUAL: sure, wordless: joins}), appraisal=_BY_SCORE)
-    spoken = _said(*_TALK[:2], ("Mira", wordless), *_TALK[2:])
-    items = [i for i in engine.items(engine.finish(_read(engine, spoken))) if not i.withdrawn]
+    engine = HybridEngine(scorer=Says({_UNUSUAL: sure, wordless: joins}), appraisal=BY_SCORE)
+    spoken = said_by(*_TALK[:2], ("Mira", wordless), *_TALK[2:])
+    items = [i for i in engine.items(engine.finish(read(engine, spoken))) if not i.withdrawn]
     assert [[q.utterance_id for q in i.evidence] for i in items] == [["u1"]]
 
 
 def test_what_the_model_takes_for_taken_back_is_no_longer_published() -> None:
-    spoken = _said(*_TALK[:3], ("Tom", "On second thoughts I have no time this month."))
+    spoken = said_by(*_TALK[:3], ("Tom", "On second thoughts I have no time this month."))
     scores = {
         _UNUSUAL: UtteranceScores(action=0.9),
         spoken[3].text: UtteranceScores(withdrawn=0.9, joins=0.9, joins_to=((2, 0.9),)),
     }
-    engine = HybridEngine(scorer=Says(scores), appraisal=_BY_SCORE)
-    assert len(_standing(engine, _read(engine, spoken[:3]), "action_item")) == 1
-    assert _standing(engine, _read(engine, spoken), "action_item") == []
+    engine = HybridEngine(scorer=Says(scores), appraisal=BY_SCORE)
+    assert len(standing(engine, read(engine, spoken[:3]), "action_item")) == 1
+    assert standing(engine, read(engine, spoken), "action_item") == []
 
 
 def test_what_only_rules_take_for_taken_back_stands_where_the_model_sees_nothing_of_the_kind() -> None:
     promised, doubtful, plain = "I'll paint the fence by Friday.", "Then no paint.", "Forget I said it."
     for words, sure, stands in ((doubtful, 0.02, True), (doubtful, 0.6, False), (plain, 0.02, False)):
-        spoken = _said(("Tom", promised), ("Mira", "It has to be green."), ("Tom", words))
+        spoken = said_by(("Tom", promised), ("Mira", "It has to be green."), ("Tom", words))
         scores = {promised: UtteranceScores(action=0.9), words: UtteranceScores(withdrawn=sure)}
-        engine = HybridEngine(scorer=Says(scores), appraisal=_BY_SCORE)
-        assert len(_standing(engine, _read(engine, spoken), "action_item")) == stands
-        assert _standing(RuleEngine(), _read(RuleEngine(), spoken), "action_item") == []
+        engine = HybridEngine(scorer=Says(scores), appraisal=BY_SCORE)
+        assert len(standing(engine, read(engine, spoken), "action_item")) == stands
+        assert standing(RuleEngine(), read(RuleEngine(), spoken), "action_item") == []
 
 
 @pytest.mark.parametrize(
@@ -163,31 +103,31 @@ def test_what_only_rules_take_for_taken_back_stands_where_the_model_sees_nothing
     ],
 )  # fmt: skip
 def test_one_talk_gives_one_item_of_each_work(said: str, texts: list[str]) -> None:
-    spoken = _said(("Tom", said))
+    spoken = said_by(("Tom", said))
     scores = {spoken[0].text: UtteranceScores(action=0.9)}
-    engine = HybridEngine(scorer=Says(scores), appraisal=_BY_SCORE)
-    state = engine.finish(_read(engine, spoken))
-    assert [i.text for i in _standing(engine, state, "action_item")] == texts
+    engine = HybridEngine(scorer=Says(scores), appraisal=BY_SCORE)
+    state = engine.finish(read(engine, spoken))
+    assert [i.text for i in standing(engine, state, "action_item")] == texts
 
 
 def test_a_repeated_commitment_is_no_less_sure() -> None:
     again = "The newsletter is with me."
-    spoken = _said(*_TALK, ("Tom", again))
+    spoken = said_by(*_TALK, ("Tom", again))
     scores = {_UNUSUAL: UtteranceScores(action=0.8), again: UtteranceScores(action=0.3)}
-    engine = HybridEngine(scorer=Says(scores), appraisal=_BY_SCORE)
-    (before,) = _standing(engine, _read(engine, spoken[:5]), "action_item")
-    (after,) = _standing(engine, _read(engine, spoken), "action_item")
+    engine = HybridEngine(scorer=Says(scores), appraisal=BY_SCORE)
+    (before,) = standing(engine, read(engine, spoken[:5]), "action_item")
+    (after,) = standing(engine, read(engine, spoken), "action_item")
     assert after.confidence >= before.confidence
 
 
 def test_a_state_that_was_stored_goes_on_the_same_way() -> None:
-    spoken = _said(*_TALK, ("Mira", "I'll order the heater tomorrow."), ("Tom", "Thanks."))
+    spoken = said_by(*_TALK, ("Mira", "I'll order the heater tomorrow."), ("Tom", "Thanks."))
     scores = {_UNUSUAL: UtteranceScores(action=0.9), spoken[5].text: UtteranceScores(action=0.7)}
-    engine = HybridEngine(scorer=Says(scores), appraisal=_BY_SCORE)
-    whole = engine.finish(_read(engine, spoken))
+    engine = HybridEngine(scorer=Says(scores), appraisal=BY_SCORE)
+    whole = engine.finish(read(engine, spoken))
     for cut in range(len(spoken)):
-        state = pickle.loads(pickle.dumps(_read(engine, spoken[:cut])))
-        other = HybridEngine(scorer=Says(scores), appraisal=_BY_SCORE)
+        state = pickle.loads(pickle.dumps(read(engine, spoken[:cut])))
+        other = HybridEngine(scorer=Says(scores), appraisal=BY_SCORE)
         for one in spoken[cut:]:
             state = other.step(state, one)
         state = other.finish(state)
@@ -197,11 +137,9 @@ def test_a_state_that_was_stored_goes_on_the_same_way() -> None:
 
 
 def test_without_a_model_it_is_the_rule_engine() -> None:
-    spoken = _said(*_TALK, ("Mira", "I'll order the heater tomorrow."), ("Tom", "Thanks."))
+    spoken = said_by(*_TALK, ("Mira", "I'll order the heater tomorrow."), ("Tom", "Thanks."))
     rules, engine = RuleEngine(), HybridEngine()
-    assert engine.items(engine.finish(_read(engine, spoken))) == rules.items(
-        rules.finish(_read(rules, spoken))
-    )
+    assert engine.items(engine.finish(read(engine, spoken))) == rules.items(rules.finish(read(rules, spoken)))
 
 
 def test_a_long_meeting_keeps_little() -> None:
@@ -210,8 +148,8 @@ def test_a_long_meeting_keeps_little() -> None:
     ]
     scores = {text: UtteranceScores(action=0.04, decision=0.04) for _, text in lines}
     scorer = Says(scores)
-    engine = HybridEngine(scorer=scorer, appraisal=_BY_SCORE)
-    state = _read(engine, _said(*lines))
+    engine = HybridEngine(scorer=scorer, appraisal=BY_SCORE)
+    state = read(engine, said_by(*lines))
     assert len(state.drafts) < 200
     assert state.memory is not None
     assert len(state.memory.hints) <= 13
@@ -220,20 +158,20 @@ def test_a_long_meeting_keeps_little() -> None:
 
 
 def test_no_statement_is_written_down_as_a_question() -> None:
-    spoken = _said(
+    spoken = said_by(
         ("Mira", "I don't know."), ("Tom", "The new rules hold for new halls."), ("Ana", "who has the key")
     )
     sure = UtteranceScores(question=0.9)
-    engine = HybridEngine(scorer=Says({s.text: sure for s in spoken}), appraisal=_BY_SCORE)
-    items = _standing(engine, engine.finish(_read(engine, spoken)), "open_question")
+    engine = HybridEngine(scorer=Says({s.text: sure for s in spoken}), appraisal=BY_SCORE)
+    items = standing(engine, engine.finish(read(engine, spoken)), "open_question")
     assert [i.text for i in items] == ["Who has the key?"]
 
 
 def test_what_the_model_started_can_be_taken_back_by_rules() -> None:
-    spoken = _said(*_TALK[:3], ("Tom", "Forget I said that, the newsletter is not with me."))
-    engine = HybridEngine(scorer=Says({_UNUSUAL: UtteranceScores(action=0.9)}), appraisal=_BY_SCORE)
-    assert len(_standing(engine, _read(engine, spoken[:3]), "action_item")) == 1
-    assert _standing(engine, _read(engine, spoken), "action_item") == []
+    spoken = said_by(*_TALK[:3], ("Tom", "Forget I said that, the newsletter is not with me."))
+    engine = HybridEngine(scorer=Says({_UNUSUAL: UtteranceScores(action=0.9)}), appraisal=BY_SCORE)
+    assert len(standing(engine, read(engine, spoken[:3]), "action_item")) == 1
+    assert standing(engine, read(engine, spoken), "action_item") == []
 
 
 @pytest.mark.parametrize(
@@ -254,24 +192,24 @@ def test_what_the_model_started_can_be_taken_back_by_rules() -> None:
 )
 def test_a_promise_that_mocks_a_wish_is_doubted(wish: str, reply: str, mocks: bool) -> None:
     engine = RuleEngine()
-    drafts = _read(engine, _said(("Mira", wish), ("Tom", reply))).drafts
+    drafts = read(engine, said_by(("Mira", wish), ("Tom", reply))).drafts
     found = [d for d in drafts if d.family == "action" and d.last_index == 1]
     assert found and all((MOCKS in d.reasons) is mocks for d in found)
-    wished = _read(engine, _said(("Mira", wish), ("Mira", reply))).drafts
+    wished = read(engine, said_by(("Mira", wish), ("Mira", reply))).drafts
     assert not any(MOCKS in d.reasons for d in wished)
 
 
 def test_what_was_firmly_agreed_needs_no_model() -> None:
-    engine = HybridEngine(scorer=Says({}), appraisal=_BY_SCORE)
+    engine = HybridEngine(scorer=Says({}), appraisal=BY_SCORE)
     plan = ("Mira", "I suggest we paint the hall on Thursday, the sixth of May.")
-    agreed = _read(
-        engine, _said(plan, ("Tom", "Agreed, that works for me."), ("Mira", "It rained on Sunday."))
+    agreed = read(
+        engine, said_by(plan, ("Tom", "Agreed, that works for me."), ("Mira", "It rained on Sunday."))
     )
-    assert [i.text for i in _standing(engine, agreed, "decision")] == [
+    assert [i.text for i in standing(engine, agreed, "decision")] == [
         "We paint the hall on Thursday, the sixth of May"
     ]
-    alone = _read(engine, _said(plan, ("Tom", "It rained on Sunday."), ("Mira", "The hall was cold.")))
-    assert not _standing(engine, alone, "decision")
+    alone = read(engine, said_by(plan, ("Tom", "It rained on Sunday."), ("Mira", "The hall was cold.")))
+    assert not standing(engine, alone, "decision")
 
 
 @pytest.mark.parametrize(
@@ -285,116 +223,34 @@ def test_what_was_firmly_agreed_needs_no_model() -> None:
     ],
 )
 def test_what_is_called_by_its_name_needs_no_model(lines: tuple[str, str], kind: str | None) -> None:
-    engine = HybridEngine(scorer=Says({}), appraisal=_BY_SCORE)
-    state = _read(engine, _said(("Mira", lines[0]), ("Tom", lines[1]), ("Mira", "The hall was cold.")))
+    engine = HybridEngine(scorer=Says({}), appraisal=BY_SCORE)
+    state = read(engine, said_by(("Mira", lines[0]), ("Tom", lines[1]), ("Mira", "The hall was cold.")))
     assert [i.kind for i in engine.items(state)] == ([kind] if kind else [])
 
 
 def test_a_shade_of_certainty_is_no_change() -> None:
     def item(likely: float) -> DraftItem:
-        engine = HybridEngine(scorer=Says({_UNUSUAL: UtteranceScores(action=likely)}), appraisal=_BY_SCORE)
-        (only,) = _standing(engine, _read(engine, _said(*_TALK)), "action_item")
+        engine = HybridEngine(scorer=Says({_UNUSUAL: UtteranceScores(action=likely)}), appraisal=BY_SCORE)
+        (only,) = standing(engine, read(engine, said_by(*_TALK)), "action_item")
         return only
 
     assert item(0.7) == item(0.71)
     assert item(0.7).confidence < item(0.8).confidence <= item(0.999).confidence < 1.0
 
 
-_BY_WORDS_AND_POINTER = Owners(
-    whose.FIGURES,
-    tuple({"by_words": 2.0, "pointed": 1.0, "nobody": -1.0}.get(name, 0.0) for name in whose.FIGURES),
-    -6.0,
-    0.7,
-)
-"""Whom the words name and the pointer points at has a task; either alone may do, where the pointer is sure."""
-
-
-@pytest.mark.parametrize(
-    ("pointer", "owner", "perhaps"),
-    [
-        ((("Tom", 0.9),), "Tom", None),
-        ((("Tom", 0.6), ("Mira", 0.3)), "Tom", None),
-        ((("Mira", 0.6), ("Tom", 0.3)), None, "Tom"),
-        ((("Mira", 0.99),), "Mira", None),
-        ((("", 0.9),), None, None),
-    ],
-)  # fmt: skip
-def test_a_task_is_given_to_the_likeliest_and_to_nobody_where_no_one_is_likely(
-    pointer: tuple[tuple[str, float], ...], owner: str | None, perhaps: str | None
-) -> None:
-    asked, sure = "Tom, can you print the flyers by Friday?", UtteranceScores(action=0.9, owner=pointer)
-    engine = HybridEngine(
-        scorer=Says({asked: sure}), appraisal=replace(_BY_SCORE, owners=_BY_WORDS_AND_POINTER)
-    )
-    spoken = _said(("Mira", asked), ("Tom", "Yes."), ("Mira", "Good."))
-    (item,) = _standing(engine, engine.finish(_read(engine, spoken)), "action_item")
-    assert (item.owner, item.perhaps) == (owner, perhaps)
-
-
-@pytest.mark.parametrize(
-    ("pointer", "owner"), [((("Tom", 0.9),), "Tom"), ((("", 0.8), ("Tom", 0.1)), None)]
-)  # fmt: skip
-def test_a_task_of_nobodys_by_the_model_has_no_owner_though_a_name_is_said(
-    pointer: tuple[tuple[str, float], ...], owner: str | None
-) -> None:
-    said = ("Mira", "Tom will hand in the form by Friday.")
-    scores = {said[1]: UtteranceScores(action=0.9, owner=pointer)}
-    engine = HybridEngine(scorer=Says(scores), appraisal=replace(_BY_SCORE, owners=_BY_WORDS_AND_POINTER))
-    (item,) = _standing(engine, _read(engine, _said(said)), "action_item")
-    assert item.owner == owner
-
-
-def test_nobody_has_a_task_who_neither_speaks_nor_is_called_in_its_evidence() -> None:
-    said = "The flyers must be printed by Friday."
-    sure = UtteranceScores(action=0.95, owner=(("Zoe", 0.97),))
-    context = replace(_CONTEXT, attendees=(*_CONTEXT.attendees, Attendee("Zoe", "Zoe")))
-    engine = HybridEngine(
-        scorer=Says({said: sure}), appraisal=replace(_BY_SCORE, owners=_BY_WORDS_AND_POINTER)
-    )
-    state = engine.start(context)
-    for spoken in _said(("Zoe", "Morning."), ("Mira", said), ("Tom", "Hm.")):
-        state = engine.step(state, spoken)
-    (item,) = _standing(engine, engine.finish(state), "action_item")
-    assert item.owner is None and item.perhaps is None
-
-
-def test_which_of_two_tasks_of_one_breath_is_whose_the_words_say() -> None:
-    asked = "Tom, please print the flyers, and Mira, please call the caterer."
-    sure = UtteranceScores(action=0.95, owner=(("Tom", 0.95),))
-    engine = HybridEngine(
-        scorer=Says({asked: sure}), appraisal=replace(_BY_SCORE, owners=_BY_WORDS_AND_POINTER)
-    )
-    spoken = _said(("Mira", "Now."), ("Zoe", asked), ("Tom", "Yes."), ("Mira", "Yes."))
-    items = _standing(engine, engine.finish(_read(engine, spoken)), "action_item")
-    assert {i.owner for i in items} == {"Tom", "Mira"}
-
-
 def test_what_somebody_once_meant_to_do_is_no_task() -> None:
     said = "I was going to go down there on Monday with photographs."
-    spoken = _said(("Mira", "Hm."), ("Tom", said), ("Mira", "Better not."))
-    engine = HybridEngine(scorer=Says({said: UtteranceScores(action=0.9)}), appraisal=_BY_SCORE)
-    assert not _standing(engine, engine.finish(_read(engine, spoken)), "action_item")
-
-
-def test_who_was_seen_to_nod_has_the_task_whoever_the_model_points_at() -> None:
-    asked = "Tom, could you print the flyers?"
-    sure = UtteranceScores(action=0.9, owner=(("Mira", 0.9), ("Tom", 0.05)))
-    nod = Gesture("nod", 3_000_000_000, 4_000_000_000, "camera", 0.5, "Tom", 0.9, 2.0, 200.0, 200.0)
-    appraisal = replace(_BY_SCORE, owners=_BY_WORDS_AND_POINTER)
-    engine = HybridEngine(scorer=Says({asked: sure}), appraisal=appraisal)
-    first, *rest = _said(("Mira", asked), ("Mira", "The hall was cold."), ("Mira", "Good."))
-    for senses, owner in ((None, None), (Senses((nod,), watched=True), "Tom")):
-        spoken = [replace(first, senses=senses), *rest]
-        (item,) = _standing(engine, engine.finish(_read(engine, spoken)), "action_item")
-        assert item.owner == owner
+    spoken = said_by(("Mira", "Hm."), ("Tom", said), ("Mira", "Better not."))
+    engine = HybridEngine(scorer=Says({said: UtteranceScores(action=0.9)}), appraisal=BY_SCORE)
+    assert not standing(engine, engine.finish(read(engine, spoken)), "action_item")
 
 
 def test_a_promise_stays_beside_another_that_rests_on_it() -> None:
     first, second = "I will send the report tomorrow.", "I will check it the day after tomorrow."
     scores = {first: UtteranceScores(action=0.8), second: UtteranceScores(action=0.9)}
-    engine = HybridEngine(scorer=Says(scores), appraisal=_BY_SCORE)
-    state = engine.finish(_read(engine, _said(("Mira", first), ("Tom", second))))
-    assert [i.owner for i in _standing(engine, state, "action_item")] == ["Mira", "Tom"]
+    engine = HybridEngine(scorer=Says(scores), appraisal=BY_SCORE)
+    state = engine.finish(read(engine, said_by(("Mira", first), ("Tom", second))))
+    assert [i.owner for i in standing(engine, state, "action_item")] == ["Mira", "Tom"]
 
 
 @pytest.mark.parametrize(("kind", "spans"), [("action_item", [1, 1, 1]), ("decision", [3])])
@@ -405,12 +261,12 @@ def test_in_sparse_talk_each_task_rests_on_its_own_words_alone(kind: str, spans:
         "Prices and shops for Mira.",
     )
     rain = [("Tom", "It rained on Sunday.")]
-    spoken = _said(*rain * 150, *[("Mira", line) for line in told], *rain * 3)
+    spoken = said_by(*rain * 150, *[("Mira", line) for line in told], *rain * 3)
     likely = zip(told, (0.8, 0.9, 0.7), strict=True)
     task = kind == "action_item"
     scores = {line: UtteranceScores(action=p) if task else UtteranceScores(decision=p) for line, p in likely}
-    engine = HybridEngine(scorer=Says(scores), appraisal=_BY_SCORE)
-    items = _standing(engine, engine.finish(_read(engine, spoken)), kind)
+    engine = HybridEngine(scorer=Says(scores), appraisal=BY_SCORE)
+    items = standing(engine, engine.finish(read(engine, spoken)), kind)
     assert [len(item.evidence) for item in items] == spans
 
 
@@ -437,21 +293,21 @@ def test_turns_that_follow_each_other_are_one_decision_but_where_words_plainly_p
     lines: tuple[str, ...], likely: tuple[float, ...], texts: int
 ) -> None:
     people = ("Mira", "Tom")
-    spoken = _said(*((people[n % 2], line) for n, line in enumerate(lines)), ("Tom", "It was like that."))
+    spoken = said_by(*((people[n % 2], line) for n, line in enumerate(lines)), ("Tom", "It was like that."))
     scores = {line: UtteranceScores(decision=p) for line, p in zip(lines, likely, strict=True)}
-    engine = HybridEngine(scorer=Says(scores), appraisal=_BY_SCORE)
-    items = _standing(engine, engine.finish(_read(engine, spoken)), "decision")
+    engine = HybridEngine(scorer=Says(scores), appraisal=BY_SCORE)
+    items = standing(engine, engine.finish(read(engine, spoken)), "decision")
     assert len(items) == texts, [i.text for i in items]
 
 
 def test_a_decision_rests_on_what_was_said_around_it_in_the_same_talk() -> None:
     lines = (_LATER[0], "What about the tent?", _CONSIDERED, _LATER[1], _LATER[2], "Stools too.", _LATER[0])
     likely = (0.0, 0.35, 0.9, 0.1, 0.0, 0.4, 0.0)
-    spoken = _said(*(("Mira", line) for line in lines), *[("Tom", "It was like that last year.")] * 3)
+    spoken = said_by(*(("Mira", line) for line in lines), *[("Tom", "It was like that last year.")] * 3)
     scores = {line: UtteranceScores(decision=p) for line, p in zip(lines, likely, strict=True)}
-    engine = HybridEngine(scorer=Says(scores), appraisal=_BY_SCORE)
-    state = engine.finish(_read(engine, spoken))
-    (item,) = _standing(engine, state, "decision")
+    engine = HybridEngine(scorer=Says(scores), appraisal=BY_SCORE)
+    state = engine.finish(read(engine, spoken))
+    (item,) = standing(engine, state, "decision")
     assert [q.utterance_id for q in item.evidence] == ["u1", "u2", "u5"]
     assert item.text == "The big tent for the party, the one from the school"
     (made,) = [m for d, m in engine.in_the_making(state) if d.id == item.id]
@@ -460,11 +316,11 @@ def test_a_decision_rests_on_what_was_said_around_it_in_the_same_talk() -> None:
 
 @pytest.mark.parametrize(("common", "kept"), [(0, 2), (1, 2), (2, 1), (3, 1)])
 def test_a_decision_that_shares_half_of_its_evidence_with_a_surer_one_is_none(common: int, kept: int) -> None:
-    spoken = _said(*(("Mira", line) for line in (_CONSIDERED, *_LATER, _LATER[0], _STOOLS)))
+    spoken = said_by(*(("Mira", line) for line in (_CONSIDERED, *_LATER, _LATER[0], _STOOLS)))
     scores = {line: UtteranceScores(decision=0.9) for line in (_CONSIDERED, _STOOLS)}
-    engine = HybridEngine(scorer=Says(scores), appraisal=_BY_SCORE)
+    engine = HybridEngine(scorer=Says(scores), appraisal=BY_SCORE)
     (first, one), (second, other) = [
-        pair for pair in engine.in_the_making(_read(engine, spoken)) if pair[1].kind == "decision"
+        pair for pair in engine.in_the_making(read(engine, spoken)) if pair[1].kind == "decision"
     ]
     around = [Quote(f"x{n}", 0, 9) for n in range(3)]
     more = [Quote(f"y{n}", 0, 9) for n in range(3 - common)]
@@ -480,13 +336,13 @@ _SETTLING = ("We looked at the red paint.", "I had a red shed once. Blue stays, 
 def _decided(lines: Sequence[str], likely: Sequence[float], joins: bool = False) -> list[str]:
     """Texts of the decisions where the model says how likely each line is part of one."""
     people, told = ("Mira", "Tom"), ((1, 0.9),) if joins else ()
-    spoken = _said(*((people[n % 2], line) for n, line in enumerate(lines)), *[("Tom", _TALK[4][1])] * 3)
+    spoken = said_by(*((people[n % 2], line) for n, line in enumerate(lines)), *[("Tom", _TALK[4][1])] * 3)
     scores = {
         line: UtteranceScores(decision=p, joins=0.9 if joins and n else 0.0, joins_to=told if n else ())
         for n, (line, p) in enumerate(zip(lines, likely, strict=True))
     }
-    engine = HybridEngine(scorer=Says(scores), appraisal=_BY_SCORE)
-    return [i.text for i in _standing(engine, engine.finish(_read(engine, spoken)), "decision")]
+    engine = HybridEngine(scorer=Says(scores), appraisal=BY_SCORE)
+    return [i.text for i in standing(engine, engine.finish(read(engine, spoken)), "decision")]
 
 
 @pytest.mark.parametrize("joins", [True, False])
@@ -532,6 +388,6 @@ def test_no_threshold_takes_out_what_words_bear_out(
     never = Judgement((0.0,) * len(FIGURES), -6.0, 0.99, 0.99)
     appraisal = Appraisal(FIGURES, "table", dict.fromkeys(("action", "decision", "question"), never))
     engine = HybridEngine(scorer=Says({}), appraisal=appraisal)
-    state = engine.finish(_read(engine, _said(*lines)))
-    found = [kind for kind in ("action_item", "decision", "open_question") if _standing(engine, state, kind)]
+    state = engine.finish(read(engine, said_by(*lines)))
+    found = [kind for kind in ("action_item", "decision", "open_question") if standing(engine, state, kind)]
     assert found == ([] if stands is None else [stands])
