@@ -26,14 +26,26 @@ _OFF_THE_LIST = frozenset(("take_me_off",))
 _SPOKEN_OF = 3
 """Utterances before a *take me off* that may say what of."""
 _NAMES_ITS_THING = frozenset(
-    ("then_no_x", "that_is_off", "forget_the_x", "drop_the_x", "cannot_do_the_x_then", "the_x_is_out")
+    (
+        "then_no_x",
+        "that_is_off",
+        "forget_the_x",
+        "drop_the_x",
+        "cannot_do_the_x_then",
+        "the_x_is_out",
+        "kill_that_day",
+        "throw_the_x_out",
+        "so_x_is_out",
+    )
 )
+_DONE_AWAY = frozenset(("forget_the_x", "drop_the_x", "kill_that_day", "throw_the_x_out"))
+"""Ways of which an item may speak itself: *cancel the coach* says a task to cancel it once more."""
 _SAYS_NO = frozenset(("then_no_x", "the_x_is_out"))
 _DENIES = re.compile(r"\b(?:no|not|never|without|cannot)\b|n['\u2019]t\b")
-_MUST_NAME = frozenset(("the_x_is_out",))
+_MUST_NAME = frozenset(("the_x_is_out", "kill_that_day", "throw_the_x_out", "so_x_is_out"))
 _NAMED_IN = 4
 """Words in which a thing is named; what follows is why."""
-_ABOUT_DECISIONS = frozenset(("back_to_the_old",))
+_ABOUT_DECISIONS = frozenset(("back_to_the_old", "so_x_is_out"))
 _PLAIN = frozenset(
     (
         "scratch_that",
@@ -134,6 +146,8 @@ class _Saying:
     thing: frozenset[str]
     least: float
     """Share of the named words that an item must have."""
+    verb: frozenset[str] = frozenset()
+    """What is done to it, if an item to do just that is meant and not taken back."""
 
 
 def _saying(clause: HeardClause, hit: Hit) -> _Saying:
@@ -144,7 +158,9 @@ def _saying(clause: HeardClause, hit: Hit) -> _Saying:
         words = " ".join(_REASON.split(norm[hit.task[0] : hit.task[1]])[0].split()[:_NAMED_IN])
         thing = stems(words) - LIGHT - _OFF_WORDS
         least = 0.51 if hit.rule.name == "then_no_x" else 0.5
-        return _Saying(hit.rule.name, thing - TIME_STEMS or thing, least)
+        away = hit.rule.name in _DONE_AWAY
+        verb = stems(norm[hit.first : hit.task[0]]) - LIGHT if away else frozenset()
+        return _Saying(hit.rule.name, thing - TIME_STEMS or thing, least, verb & _DROPPING)
     if hit.rule.name == "i_will_not_after_all" and hit.task is not None:
         return _Saying(hit.rule.name, stems(norm[hit.task[0] : hit.task[1]]) - LIGHT - _OFF_WORDS, 0.3)
     object_ = _OBJECT.search(norm, hit.first) if hit.rule.name in _PLAIN else None
@@ -208,6 +224,8 @@ def _taken_back_value(
         return None
     if names <= _ABOUT_DECISIONS and draft.family != "decision":
         return None
+    if saying.verb & draft.stems:
+        return None  # *I'll cancel the coach.* *Yes, cancel the coach.* says it once more
     if names <= _AWAY_THEN and draft.family == "action" and _other_day(heard):
         return None  # *So not Friday, I'm away all day. Saturday.*
     if names <= {"then_no_x"} and draft.family == "action" and _only_a_day(heard):
@@ -291,6 +309,7 @@ _OBJECT = re.compile(
     r"(?: back)?|\babout|\bmentioned) (?:my|our|the) (?P<thing>(?!one\b|idea\b|plan\b|last\b|name\b)[\w'@~-]+(?: [\w'@~-]+){0,2})"
 )
 """What is taken back by its name (*forget my sticker*, *what I said about the harp*)."""
+_DROPPING = stems("axe bin cancel chuck ditch drop kill lose nix park scrap shelve skip strike throw toss")
 _WHO_FORGETS = words_in("i we they people always often never sometimes")
 _IDIOMS = words_in("""
     answer chance comment difference dissent doubt harm hurry luck matter news objection objections point reply rush

@@ -136,6 +136,33 @@ ORDINARY_TALK = (
 )
 
 
+AWAY_WITH_A_DECISION = (
+    "kill the tent",
+    "okay, let's kill the tent then",
+    "nix the tent, we have no money",
+    "We throw the tent away and take the hut",
+    "let's throw the green tent out",
+    "then we chuck the tent overboard",
+    "Okay so the tent's out.",
+    "okay so tent's out",
+    "so the tent's history",
+    "then the green tent is out, it's sold",
+)
+SAID_ALIKE = (
+    "he threw the tent away once",
+    "throw the tent out to me when you get there",
+    "the tent's out in the yard",
+    "so he's out",
+    "we scrap that old form every year",
+    "that would kill the lawn",
+    "they killed the lights",
+    "so the sun's out",
+    "we skip Monday lunch",
+    "my aunt throws the wine out",
+    "then the word is out",
+)
+
+
 def items_after(*lines: str) -> tuple[DraftItem, ...]:
     """Items of a meeting of these lines at four words a second."""
     people = (Attendee("Ana", "Ana", "chair"), Attendee("Bob", "Bob"), Attendee("Cy", "Cy"))
@@ -193,3 +220,32 @@ def test_a_named_thing_is_taken_back_and_not_what_was_said_last() -> None:
     found = {i.text: i.withdrawn for i in items_after(*lines)}
     assert found["We'll buy the green tent"]
     assert not found["Ring the plumber about the boiler"]
+
+
+@pytest.mark.parametrize("text", AWAY_WITH_A_DECISION)
+def test_a_decision_is_done_away_with_by_its_name(text: str) -> None:
+    found = of_second_line(items_after(*DECISION, *BETWEEN, f"Ana: {text}"), "decision")
+    assert found
+    assert all(i.withdrawn for i in found)
+
+
+@pytest.mark.parametrize("text", SAID_ALIKE)
+def test_words_like_it_do_away_with_nothing(text: str) -> None:
+    for base in (TASK, DECISION):
+        assert not any(i.withdrawn for i in items_after(*base, *BETWEEN, f"Bob: {text}"))
+
+
+@pytest.mark.parametrize("text", ["Kill Saturday", "okay then we skip Saturday, nobody can come"])
+def test_a_day_is_done_away_with_by_its_name(text: str) -> None:
+    lines = ("Ana: right, next", "Ana: okay, we'll open on Saturday", "Cy: fine by me", "Bob: agreed")
+    found = of_second_line(items_after(*lines, *BETWEEN, f"Ana: {text}"), "decision")
+    assert found
+    assert all(i.withdrawn for i in found)
+
+
+@pytest.mark.parametrize("verb", ["cancel", "scrap", "drop"])
+def test_a_task_to_do_away_with_something_is_not_taken_back_by_its_own_words(verb: str) -> None:
+    lines = ("Ana: right, next", f"Bob: I'll {verb} the second coach on Friday", "Ana: thanks Bob", *BETWEEN)
+    found = of_second_line(items_after(*lines, f"Ana: Good, {verb} the second coach."), "action_item")
+    assert found
+    assert not any(i.withdrawn for i in found)
