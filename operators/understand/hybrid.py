@@ -32,9 +32,10 @@ from operators.understand.months import with_month
 from operators.understand.scorer import Scorer, heard_by, judged
 from operators.understand.senses import sure_by_senses
 from operators.understand.state import Around, Draft, Hint, Judged, Memory, State, Telling, piece
+from operators.understand.takeover import IN_QUESTION
 from operators.understand.types import DraftItem, Family, Spoken
 from operators.understand.when import Day, days, named_in
-from operators.understand.whose import Taker, takers
+from operators.understand.whose import PLAINLY_NAMED, Taker, takers
 
 FAMILIES: Final[tuple[Family, ...]] = ("action", "decision", "question")
 _LOOKS: Final = (0, SETTLED, FINAL)
@@ -337,11 +338,21 @@ class HybridEngine(RuleEngine):
     def who_may(draft: Draft, state: State) -> tuple[Taker, ...]:
         """All who may have a task; nobody where the words or senses alone say whose it is.
 
-        Whose nod was seen, or which of two tasks of one breath is whose, no score of an utterance can tell.
+        Whose nod was seen, or which of two tasks of one breath is whose, no score of an utterance can tell. Who is there and
+        plainly named as the one who will do it has it (*the designer will make a sketch*): everyday meetings have too few
+        of these to learn from.
         """
         if draft.family != "action" or draft.senses or ONE_OF_SEVERAL in draft.reasons:
             return ()
-        return takers(draft, state.roster, *owner_by_words(draft.claim, state.roster))
+        name, external = owner_by_words(draft.claim, state.roster)
+        if (
+            name is not None
+            and not external
+            and PLAINLY_NAMED & set(draft.reasons)
+            and IN_QUESTION not in draft.reasons
+        ):
+            return ()
+        return takers(draft, state.roster, name, external)
 
     @staticmethod
     def when_may(draft: Draft, state: State) -> tuple[Day, ...]:

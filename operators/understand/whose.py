@@ -17,6 +17,10 @@ from operators.understand.birth import ONE_OF_SEVERAL, PLAIN_WORK
 from operators.understand.state import Draft, Judged
 from operators.understand.takeover import IN_QUESTION, TAKEN_OVER, VOLUNTEERED
 
+PLAINLY_NAMED: Final = frozenset(
+    ("person_will", "person_does", "person_to_do", "goes_to_person", "part_is_persons", "put_down_for")
+)
+"""Cues with which somebody says by name or role who does it."""
 _POINTED: Final = 2
 """So many of those that the pointer names are looked at."""
 _KINDS: Final = ("self", "you", "named", "group", "none")

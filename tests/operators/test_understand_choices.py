@@ -50,7 +50,7 @@ def test_a_task_is_given_to_the_likeliest_and_to_nobody_where_no_one_is_likely(
 def test_a_task_of_nobodys_by_the_model_has_no_owner_though_a_name_is_said(
     pointer: tuple[tuple[str, float], ...], owner: str | None
 ) -> None:
-    said = ("Mira", "Tom will hand in the form by Friday.")
+    said = ("Mira", "Tom, please hand in the form by Friday.")
     scores = {said[1]: UtteranceScores(action=0.9, owner=pointer)}
     engine = HybridEngine(scorer=Says(scores), appraisal=replace(BY_SCORE, owners=_BY_WORDS_AND_POINTER))
     (item,) = standing(engine, read(engine, said_by(said)), "action_item")
@@ -69,6 +69,17 @@ def test_nobody_has_a_task_who_neither_speaks_nor_is_called_in_its_evidence() ->
         state = engine.step(state, spoken)
     (item,) = standing(engine, engine.finish(state), "action_item")
     assert item.owner is None and item.perhaps is None
+
+
+def test_who_is_plainly_named_has_the_task_though_the_pointer_is_not_sure() -> None:
+    said = "Tom will draw the plan of the hall."
+    unsure = UtteranceScores(action=0.95, owner=(("Mira", 0.4), ("", 0.4)))
+    engine = HybridEngine(
+        scorer=Says({said: unsure}), appraisal=replace(BY_SCORE, owners=_BY_WORDS_AND_POINTER)
+    )
+    spoken = said_by(("Mira", said), ("Tom", "Hm."), ("Mira", "Good."))
+    (item,) = standing(engine, engine.finish(read(engine, spoken)), "action_item")
+    assert item.owner == "Tom"
 
 
 def test_which_of_two_tasks_of_one_breath_is_whose_the_words_say() -> None:
@@ -167,3 +178,23 @@ def test_many_or_odd_times_of_one_breath_are_bounded_and_break_nothing(text: str
     talk = (("Tom", "I'll print the flyers."), ("Tom", text), ("Mira", "Good."))
     item = _task(talk, {text: 0.9})
     assert item.due is None or item.due >= _MONDAY
+
+
+@pytest.mark.parametrize(
+    ("line", "plainly"),
+    [
+        (("Tom", "I'll print the flyers by Friday."), True),
+        (("Tom", "I will send the report to the school tomorrow."), True),
+        (("Mira", "Tom, can you print the flyers by Friday?"), False),
+        (("Mira", "Somebody has to print the flyers by Friday."), False),
+    ],
+)
+def test_a_day_that_goes_with_a_plain_promise_is_told_from_others(
+    line: tuple[str, str], plainly: bool
+) -> None:
+    engine = HybridEngine(scorer=Says({line[1]: UtteranceScores(action=0.9, due=(0, 0.9))}))
+    state = engine.start(replace(CONTEXT, date=_MONDAY))
+    for spoken in said_by(line, ("Mira", "The hall was cold."), ("Mira", "Good.")):
+        state = engine.step(state, spoken)
+    found = [day for draft in state.drafts for day in engine.when_may(draft, state)]
+    assert any(day.figures[when.FIGURES.index("plainly")] for day in found) == plainly
