@@ -11,7 +11,7 @@ from typing import Any
 
 from confluent_kafka import OFFSET_BEGINNING, Consumer, Producer, TopicPartition
 
-from contracts.consumer import SECTIONS, MinutesFold, read_event, read_state
+from contracts.consumer import SECTIONS, Meeting, MinutesFold, read_event, read_state
 from contracts.messages import AnyControl, DeadLetter, control_key
 from contracts.minutes import MinutesState
 from contracts.packet import Packet, encode
@@ -225,20 +225,8 @@ class Chain:
     def ended(self, meeting_id: str) -> bool:
         return any(b'"type":"final"' in m.value for m in self.reader.of(MINUTES, meeting_id))
 
-    def minutes(self, meeting_id: str) -> MinutesState:
-        """The final minutes, once they are there: folded by the contract's consumer, and the document alike.
-
-        Each revision has been seen with one value only.
-        """
-        self.wait(lambda: self.ended(meeting_id), f"the final minutes of {meeting_id}")
-        final = next(m for m in reversed(self.reader.of(MINUTES, meeting_id)) if b'"type":"final"' in m.value)
-        revision = json.loads(final.value)["revision"]
-
-        def documents() -> list[MinutesState]:
-            states = [read_state(m.value) for m in self.reader.of(STATE) if m.value]
-            return [s for s in states if s.meeting_id == meeting_id and s.revision >= revision]
-
-        self.wait(lambda: bool(documents()), f"the document of {meeting_id}")
+    def folded(self, meeting_id: str) -> Meeting:
+        """What the contract's consumer makes of the events of a meeting; no revision is contradicted."""
         fold, values = MinutesFold(), dict[tuple[int, int], bytes]()
         for message in self.reader.of(MINUTES, meeting_id):
             event = read_event(message.value)
@@ -248,7 +236,33 @@ class Chain:
                 f"revision {identity} was contradicted:\n{before!r}\n{message.value!r}"
             )
             fold.apply(event)
-        known, document = fold.meetings[meeting_id], documents()[-1]
+        return fold.meetings[meeting_id]
+
+    def document(self, meeting_id: str) -> MinutesState | None:
+        """The newest document of a meeting that has been read."""
+        states = [read_state(m.value) for m in self.reader.of(STATE) if m.value]
+        return next((s for s in reversed(states) if s.meeting_id == meeting_id), None)
+
+    def minutes(self, meeting_id: str) -> MinutesState:
+        """The final minutes, once they are there: folded by the contract's consumer, and the document alike.
+
+        Each revision has been seen with one value only.
+        """
+        self.wait(lambda: self.ended(meeting_id), f"the final minutes of {meeting_id}")
+        final = next(m for m in reversed(self.reader.of(MINUTES, meeting_id)) if b'"type":"final"' in m.value)
+        revision = json.loads(final.value)["revision"]
+        seen = list[tuple[Meeting, MinutesState]]()
+
+        def together() -> bool:
+            # Events and documents are topics of their own: either may be read ahead of the other.
+            known, document = self.folded(meeting_id), self.document(meeting_id)
+            if document is None or not revision <= document.revision == known.revision:
+                return False
+            seen.append((known, document))
+            return True
+
+        self.wait(together, f"events and document of {meeting_id} of the same revision")
+        known, document = seen[-1]
         assert known.missing == ()
         assert known.summary == document.summary
         for section in SECTIONS:

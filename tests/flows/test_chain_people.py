@@ -3,6 +3,7 @@
 import hashlib
 import json
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -157,19 +158,24 @@ def test_the_audit_is_whole_and_tells_who_decided(chain: Chain) -> None:
     assert all(b"price" not in m.value and b"Anna" not in m.value for m in chain.reader.of(AUDIT))
 
 
+def _stands(chain: Chain, name: str, document: bytes, audit: list[bytes]) -> bool:
+    """Whether these are the newest document and all audit entries on the topics."""
+    documents = [m.value for m in chain.reader.of(STATE) if m.key == f"{name}/minutes/".encode()]
+    entries = list(dict.fromkeys(m.value for m in chain.reader.of(AUDIT, name)))
+    return documents[-1:] == [document] and entries == audit
+
+
 def test_the_log_read_again_gives_the_same_bytes(chain: Chain) -> None:
     """Minutes and sealed audit entries alike, after kills and answers."""
     keys = KeyStore(chain.installation.keys, create=False)
     for name in ("m", "other"):
         again = minutes_by(settings_of(chain), keys)
         written = [message for record in chain.log(name) for message in again.read(record.to_bytes())]
-        states = [m.value for m in written if m.topic is STATE]
-        assert (
-            states[-1]
-            == [m.value for m in chain.reader.of(STATE) if m.key == f"{name}/minutes/".encode()][-1]
+        last = [m.value for m in written if m.topic is STATE][-1]
+        # The log may have been read ahead of the other topics.
+        chain.wait(
+            partial(_stands, chain, name, last, again.audit), f"document and audit of {name} as its log says"
         )
-        published = dict.fromkeys(m.value for m in chain.reader.of(AUDIT, name))
-        assert list(published) == again.audit
 
 
 def test_other_rules_come_by_a_control_message(chain: Chain) -> None:
