@@ -7,7 +7,7 @@ the order in which it was heard, so that provisional minutes are there at once.
 import pickle
 import re
 import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 from typing import Final
@@ -109,6 +109,8 @@ class MeetingDrafts:
     """States that were worked out beforehand, by the identities of what they were made of."""
     made: tuple[State, tuple[DraftItem, ...]] | None = None
     """What was last read ahead, and its items: most settled drafts find what the provisional one before them found."""
+    told: tuple[State, tuple[DraftItem, ...], tuple[SummarySentence, ...]] | None = None
+    """A summary that was made beforehand, and what of."""
 
     def feed(self, change: Aligned) -> list[Drafted]:
         """The minutes as they would be after this change."""
@@ -116,16 +118,28 @@ class MeetingDrafts:
             return self._fed(change)
         finally:
             self.stepped.clear()
+            self.told = None
 
     def slices(self, change: Aligned) -> Iterator[None]:
         """Work out beforehand, bit by bit, what ``feed`` will need for this change; no result depends on it."""
         state, said = self._coming(change)
         for spoken in said:
-            yield from self.engine.slices(spoken)
-            if state is not None:
-                after = self._step(state, spoken)
-                self.stepped[id(state), id(spoken)] = state, spoken, after
-                state = after
+            if state is None:
+                yield from self.engine.slices(spoken)
+                continue
+            after = yield from self.engine.stepping(state, spoken)
+            self.stepped[id(state), id(spoken)] = state, spoken, after
+            state = after
+            yield
+        if isinstance(change, Heard) and state is not None and state.context == change.setting.context:
+            self.made = state, self.engine.items(state)
+            yield
+        if isinstance(change, Settled) and (ahead := self.ahead) is not None and not change.anew:
+            settled = {spoken.id for spoken in change.spoken}
+            left = (spoken for spoken in self.tail.values() if spoken.id not in settled)
+            items = self._items_of(ahead)
+            if self._summary_due(self._until(change.setting, left, self._named(items))):
+                self.told = ahead, items, summary(ahead, change.setting.context, items)
                 yield
 
     def _coming(self, change: Aligned) -> tuple[State | None, Sequence[Spoken]]:
@@ -261,12 +275,9 @@ class MeetingDrafts:
             self.ahead = state
         if self.ahead.context != setting.context:
             self.ahead = self.engine.with_context(self.ahead, setting.context)
-        if self.made is None or self.made[0] is not self.ahead:
-            self.made = self.ahead, self.engine.items(self.ahead)
-        items = self.made[1]
-        newest = max((s.end_ns for s in self.tail.values()), default=setting.start_ns)
+        items = self._items_of(self.ahead)
         named = self._named(items)
-        until = max([newest, *(s.end_ns for s in named.values())])
+        until = self._until(setting, self.tail.values(), named)
         told = self._summary(self.ahead, setting, items, until) if stage == "settled" else ()
         return Draft(
             meeting_id=self.meeting_id, stage=stage, context=setting.context, until_ns=until, items=items,
@@ -275,6 +286,17 @@ class MeetingDrafts:
             start_ns=_dated(setting.start_ns), duration_ns=max(0, until - setting.start_ns),
             tai_utc_offset_s=setting.tai_utc_offset_s, origin=self.engine.origin, rules=setting.rules,
         )  # fmt: skip
+
+    def _items_of(self, state: State) -> tuple[DraftItem, ...]:
+        if self.made is None or self.made[0] is not state:
+            self.made = state, self.engine.items(state)
+        return self.made[1]
+
+    @staticmethod
+    def _until(setting: Setting, tail: Iterable[Spoken], named: Mapping[str, Spoken]) -> int:
+        """Until when the talk is known of which a draft tells."""
+        newest = max((s.end_ns for s in tail), default=setting.start_ns)
+        return max([newest, *(s.end_ns for s in named.values())])
 
     def _named(
         self, items: Iterable[DraftItem], sentences: Iterable[SummarySentence] = ()
@@ -292,9 +314,15 @@ class MeetingDrafts:
         self, state: State, setting: Setting, items: tuple[DraftItem, ...], until_ns: int
     ) -> tuple[SummarySentence, ...]:
         """The summary, made anew only so often: readers of a running meeting gain nothing from more."""
-        if self.summary_until_ns is None or until_ns - self.summary_until_ns >= _SUMMARY_EVERY_NS:
-            self.summary, self.summary_until_ns = summary(state, setting.context, items), until_ns
+        if self._summary_due(until_ns):
+            known = self.told
+            fits = known is not None and known[0] is state and known[1] is items
+            self.summary = known[2] if known and fits else summary(state, setting.context, items)
+            self.summary_until_ns = until_ns
         return self.summary
+
+    def _summary_due(self, until_ns: int) -> bool:
+        return self.summary_until_ns is None or until_ns - self.summary_until_ns >= _SUMMARY_EVERY_NS
 
     def _base(self, setting: Setting) -> State:
         if self.base is None:

@@ -44,7 +44,7 @@ class PaceSettings:
 
     words_per_s: float = 20.0
     words_at_once: float = 200.0
-    slice_s: float = 0.002
+    slice_s: float = 0.0005
     turn_s: float = 0.025
     calm_s: float = 10.0
     most_waiting: int = 500

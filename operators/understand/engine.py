@@ -7,7 +7,7 @@ Provisional minutes fold in order of arrival, settled and final ones over the ut
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import ClassVar
@@ -104,6 +104,11 @@ class RuleEngine:
         """Do beforehand, bit by bit, what ``step`` will need whatever the state is; changes nothing."""
         del spoken
         yield from ()
+
+    def stepping(self, state: State, spoken: Spoken) -> Generator[None, None, State]:
+        """As ``step``, bit by bit: the caller may do other work in between."""
+        yield from self.slices(spoken)
+        return self.step(state, spoken)
 
     def read(self, state: State, spoken: Spoken) -> tuple[State, Reading]:
         """As ``step``, and what this utterance brought about."""

@@ -8,7 +8,7 @@ the likeliest are chosen.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import ClassVar, Final
 
@@ -105,13 +105,30 @@ class HybridEngine(RuleEngine):
         if self.scorer is not None:
             yield from self.scorer.slices(spoken)
 
+    def stepping(self, state: State, spoken: Spoken) -> Generator[None, None, State]:
+        """See `RuleEngine.stepping`."""
+        yield from self.slices(spoken)
+        after, _ = yield from self._reading(state, spoken)
+        return after
+
     def read(self, state: State, spoken: Spoken) -> tuple[State, Reading]:
         """As the rules read it, and then the model."""
+        reading = self._reading(state, spoken)
+        while True:
+            try:
+                next(reading)
+            except StopIteration as read:
+                found: tuple[State, Reading] = read.value
+                return found
+
+    def _reading(self, state: State, spoken: Spoken) -> Generator[None, None, tuple[State, Reading]]:
         after, reading = super().read(state, spoken)
         if self.scorer is None:
             return after, reading
+        yield
         memory = state.memory or Memory()
         memory, scores = heard_by(self.scorer, memory, spoken, cues_of(reading))
+        yield
         said = scores[-1]
         if reading.taken_back and said.withdrawn < self.hybrid.doubt:
             after = replace(after, drafts=_given_back(reading, after.drafts))

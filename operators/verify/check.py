@@ -194,9 +194,11 @@ class Verifier:
         known = memory.items.get(key)
         verified: VerifiedItem | None = None
         if known is not None and any(spoken) and known.holds(item, spoken, slides):
-            if known.item is item or known.item.confidence == item.confidence:
+            if known.item is item:
                 return known.verified
-            verified = self._as_sure_as(item, known)
+            verified = (
+                known.verified if known.item.confidence == item.confidence else self._as_sure_as(item, known)
+            )
         if verified is None:
             looked = verify_item(item, draft, self._settings, roster)
             verified = self._judged(item, looked, draft, roster, memory)

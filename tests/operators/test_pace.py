@@ -5,17 +5,22 @@ import random
 import threading
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from flows.minutes_model import load_model
 from operators.align.aligned import Aligned, Ended, Heard, Setting, Settled
 from operators.broker.sink import Outgoing
 from operators.draft import Drafted, Drafting, MeetingDrafts, per_worker_pace
 from operators.pace import Pace, Paced, PaceSettings
+from operators.settings import Settings
 from operators.store import Stores
+from operators.summary import summary
 from operators.understand.engine import RuleEngine
+from operators.understand.hybrid import HybridEngine
 from operators.understand.state import State
-from operators.understand.types import MeetingContext, Spoken
+from operators.understand.types import MeetingContext, Spoken, SummarySentence
 from operators.verify.types import Draft
 
 S = 1_000_000_000
@@ -207,6 +212,47 @@ def test_work_done_beforehand_is_not_done_again() -> None:
         assert meeting.feed(change) == plain.feed(change)
         assert len(engine.read_so_far) == ahead or before == ahead
     assert len(engine.read_so_far) <= 2 * 6 + 1
+
+
+def test_a_model_reads_in_pieces_and_says_the_same() -> None:
+    scorer, appraisal = load_model(Settings(model="released"))
+    meeting, plain = (MeetingDrafts("m", HybridEngine(scorer=scorer, appraisal=appraisal)) for _ in range(2))
+    for place, change in enumerate(said("m", 9)):
+        assert not isinstance(change, Outgoing)
+        pieces = sum(1 for _ in meeting.slices(change))
+        made, told = meeting.made, meeting.told
+        (draft,) = drafts = meeting.feed(change)
+        assert drafts == plain.feed(change)
+        assert isinstance(draft, Draft)
+        match change:
+            case Heard() if place:
+                assert pieces > 3
+                assert made is not None and draft.items is made[1], "items made beforehand are not made again"
+            case Settled():
+                assert told is None or draft.summary is told[2]
+        assert meeting.told is None
+    assert pieces > 0
+
+
+def test_a_summary_is_made_beforehand(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = list[int]()
+
+    def counted(*of: Any) -> tuple[SummarySentence, ...]:
+        made.append(len(made))
+        return summary(*of)
+
+    monkeypatch.setattr("operators.draft.summary", counted)
+    meeting, plain = MeetingDrafts("m", RuleEngine()), MeetingDrafts("m", RuleEngine())
+    for change in said("m", 40)[:-1]:
+        assert not isinstance(change, Outgoing)
+        for _ in meeting.slices(change):
+            pass
+        before = len(made)
+        drafts = meeting.feed(change)
+        assert len(made) == before or before == 0
+        assert drafts == plain.feed(change)
+        made[:] = made[: before + 1]
+    assert len(made) > 1
 
 
 def test_slices_are_long_only_where_nobody_is_within_its_budget() -> None:

@@ -403,3 +403,21 @@ def test_nothing_is_published_that_its_evidence_does_not_bear(wild: DraftItem) -
         wild, text=verified.text, owner=verified.owner, due=verified.due, due_text=verified.due_text
     )
     assert not {"numbers_were_said", "dates_were_said", "owner_stated"} & failed(looked_at(again))
+
+
+def test_an_item_made_anew_is_compared_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    compared = 0
+    equal = DraftItem.__eq__
+
+    def counted(one: DraftItem, other: object) -> bool:
+        nonlocal compared
+        compared += 1
+        return equal(one, other)
+
+    verifier, first = Verifier(), draft(item())
+    verdict = verifier.verify(first)
+    again = replace(first, items=tuple(replace(one) for one in first.items))
+    monkeypatch.setattr(DraftItem, "__eq__", counted)
+    for _ in range(3):
+        assert verifier.verify(again).items == verdict.items
+    assert compared == 1
