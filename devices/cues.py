@@ -104,19 +104,24 @@ def read_cues(path: Path, text: str, note: Note) -> list[Cue]:
     """Cues of a VTT or SRT file by start, those of the same start in file order.
 
     Everything that is no cue (headers, ids, NOTE, STYLE and REGION blocks) is passed over; cues without
-    text are dropped, exact repetitions too, an end before its start is mended.
+    text are dropped, exact repetitions too, an end before its start is mended; a cue that starts at a time that no
+    clock shows follows the one before it.
 
     Raises:
         InputError: there is not one cue with text.
     """
     cues: list[Cue] = []
     seen: set[tuple[int, int, tuple[str, ...]]] = set()
-    mended = timed = 0
+    mended = timed = placed = last_ns = 0
     for start_ns, end_ns, lines in _blocks(text):
         timed += 1
         kept = tuple(line for line in lines if plain(line))
-        if end_ns <= start_ns:
-            end_ns, mended = start_ns + _reading_time_ns(kept), mended + (end_ns < start_ns)
+        if start_ns is None:
+            start_ns, end_ns, placed = last_ns, last_ns, placed + 1
+        if end_ns is None or end_ns <= start_ns:
+            mended += end_ns is None or end_ns < start_ns
+            end_ns = start_ns + _reading_time_ns(kept)
+        last_ns = end_ns
         if not kept or (start_ns, end_ns, kept) in seen:
             continue
         seen.add((start_ns, end_ns, kept))
@@ -131,14 +136,17 @@ def read_cues(path: Path, text: str, note: Note) -> list[Cue]:
     if mended:
         cue = "1 cue" if mended == 1 else f"{mended} cues"
         note(f"{cue} ended before the start; the end is estimated")
+    if placed:
+        cue = "1 cue starts" if placed == 1 else f"{placed} cues start"
+        note(f"{cue} at a time that no clock shows; placed after the cue before")
     cues.sort(key=lambda cue: cue.start_ns)
     return cues
 
 
-def _blocks(text: str) -> Iterator[tuple[int, int, list[str]]]:
-    """Start, end and text lines of each cue, in file order."""
+def _blocks(text: str) -> Iterator[tuple[int | None, int | None, list[str]]]:
+    """Start, end and text lines of each cue, in file order; None for times that no clock shows."""
     lines = re.split(r"\r\n|\r|\n|\u2028|\u2029|\x0b|\x0c|\x85", text)
-    times: tuple[int, int] | None = None
+    times: tuple[int | None, int | None] | None = None
     body: list[str] = []
     skipping = after_blank = False
     above = speaker = ""
@@ -177,13 +185,16 @@ def _voiced(body: list[str], speaker: str) -> list[str]:
     return [f"<v {speaker}>{line}" for line in body] if speaker else body
 
 
-def _times(match: re.Match[str]) -> tuple[int, int]:
+def _times(match: re.Match[str]) -> tuple[int | None, int | None]:
     groups = match.groups()
     return _ns(groups[:4]), _ns(groups[4:])
 
 
-def _ns(parts: tuple[str | None, ...]) -> int:
+def _ns(parts: tuple[str | None, ...]) -> int | None:
+    """Nanoseconds; None for a time that no clock shows (*99:99:99.999*). Without hours there may be 60 minutes or more."""
     hours, minutes, seconds, fraction = parts
+    if int(seconds or 0) >= 60 or (hours is not None and int(minutes or 0) >= 60):
+        return None
     whole = int(hours or 0) * 3600 + int(minutes or 0) * 60 + int(seconds or 0)
     return whole * 10**9 + int((fraction or "0").ljust(9, "0"))
 

@@ -46,7 +46,7 @@ _LEAD_IN = r"^(?:(?:okay|so|well|then|right|and|but|yes|good|fine|great|now|mayb
 _PROPOSING = re.compile(
     r"^(?:(?:the |our |new |final |next )?decision: )(?:(?:we |that |to )?(?:decided |agreed )?(?:that |to )?)?|"
     + _LEAD_IN
-    + r"(?:i (?:would )?(?:suggest|propose)(?: that)?|i (?:would )?say(?: that)? (?=we )|i would say|"
+    + r"(?:i (?:would )?(?:suggest|propose|move)(?: that)?|i (?:would )?say(?: that)? (?=we )|i would say|"
     r"i (?:think|believe|guess|feel)(?: that)?|my (?:suggestion|proposal|idea) (?:is|would be)(?: that| to)?|"
     r"let us(?: just| all| simply| rather| maybe| say| definitely)*|(?:shall|should|why do not) we(?: just)?|"
     r"(?:what|how) about|(?:it|that|this|which) is (?:now )?(?:decided|settled|agreed)(?: then)?(?: that)?|"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import replace
 
 from operators.compose import (
@@ -29,6 +30,7 @@ from operators.understand.matter import (
 )
 from operators.understand.state import MATTER, Claim, Draft, Piece, State, piece_of
 from operators.understand.types import Family
+from operators.understand.vote import is_procedure, only_voted, voted
 from operators.understand.wording import (
     condition_of,
     leant_on,
@@ -373,7 +375,7 @@ def _asked_stranger(clause: HeardClause, heard: Heard) -> str | None:
 def _decision(heard: Heard, place: int, state: State) -> Draft | None:
     clause = heard.clauses[place]
     hits = [h for h in clause.hits if h.rule.signal in ("decide", "propose")]
-    if not hits or clause.clause.norm.startswith(GIVES_REASON):
+    if not hits or clause.clause.norm.startswith(GIVES_REASON) or is_procedure(clause.clause.norm):
         return None
     best = max(hits, key=lambda h: h.rule.strength)
     against, guards = guard_weight(clause)
@@ -398,6 +400,9 @@ def _decision(heard: Heard, place: int, state: State) -> Draft | None:
     support += 0.1 * min(2, sum(_agreeing(o, heard) for o in state.recent[-3:]))
     if clause.clause.question_mark or clause.best("ask"):
         support -= 0.2 if clause.clause.question_mark else 0.3
+    if only_voted(clause.clause.tokens):
+        put = voted(heard, place, state)
+        return None if put is None else _decided(heard, *put, support, (*reasons, LEANS))
     topic, matter_clause = proposed(clause.clause) if best.rule.signal == "propose" else ((), clause.clause)
     tokens = statement_tokens(matter_clause)
     known = stems(clause_of(tokens).norm) or clause.clause.stems
@@ -427,21 +432,18 @@ def _decision(heard: Heard, place: int, state: State) -> Draft | None:
             pieces = [piece_of(heard.spoken, heard.index, 3.0, span)]
     if not known or not text:
         return None
+    mode = "propose" if best.rule.signal == "propose" else ""
+    return _decided(heard, text, known, pieces, support, tuple(reasons), mode)
+
+
+def _decided(
+    heard: Heard, text: str, known: frozenset[str], pieces: Sequence[Piece], support: float, reasons: tuple[str, ...],
+    mode: str = "",
+) -> Draft:  # fmt: skip
     return Draft(
-        _id("decision", heard),
-        "decision",
-        text,
-        support,
-        heard.spoken.speaker,
-        Claim("none"),
-        None,
-        tuple(pieces),
-        known,
-        heard.index,
-        heard.index,
-        tuple(reasons),
-        "propose" if best.rule.signal == "propose" else "",
-    )
+        _id("decision", heard), "decision", text, support, heard.spoken.speaker, Claim("none"), None, tuple(pieces), known,
+        heard.index, heard.index, reasons, mode,
+    )  # fmt: skip
 
 
 def _agreeing(other: Heard, heard: Heard) -> bool:
@@ -455,20 +457,8 @@ def settled(heard: Heard, clause: HeardClause, state: State) -> Draft:
     """A plain statement that others firmly agreed with."""
     tokens = statement_tokens(clause.clause)
     support = 0.35 + (LEAD_BONUS if leads(heard, state) else 0.0)
-    return Draft(
-        _id("decision", heard),
-        "decision",
-        sentence(tokens),
-        support,
-        heard.spoken.speaker,
-        Claim("none"),
-        None,
-        (piece_of(heard.spoken, heard.index, 3.0, span_of(tokens)),),
-        clause.clause.stems,
-        heard.index,
-        heard.index,
-        ("statement",),
-    )
+    said = piece_of(heard.spoken, heard.index, 3.0, span_of(tokens))
+    return _decided(heard, sentence(tokens), clause.clause.stems, [said], support, ("statement",))
 
 
 def _question(heard: Heard, place: int, state: State) -> Draft | None:

@@ -15,8 +15,9 @@ from operators.understand.birth import GUARDS, MOCKS, mocks
 from operators.understand.density import SPARSE, sparse
 from operators.understand.due import said_due
 from operators.understand.hear import Heard, HeardClause
-from operators.understand.state import LEANT, Claim, Draft, State, piece, piece_of
+from operators.understand.state import LEANT, Claim, Draft, Piece, State, piece, piece_of
 from operators.understand.types import Family
+from operators.understand.vote import is_procedure, only_voted, voted
 from operators.understand.wording import leant_on, said_span, worded
 
 _FIRST = words_in("i me my i'll")
@@ -51,6 +52,7 @@ def conceived(heard: Heard, family: Family, said: UtteranceScores, state: State)
     if family != "question" and any("joke" in c.signals for c in heard.clauses[place:]):
         return None
     clause = heard.clauses[place]
+    decided_in: list[Piece] = []
     if family != "question" and _ONCE_MEANT.search(clause.clause.norm):
         return None
     if family == "question":
@@ -58,6 +60,14 @@ def conceived(heard: Heard, family: Family, said: UtteranceScores, state: State)
             return None
         text, known, extra = question_text(clause.clause, None), clause.clause.stems, None
         tokens = clause.clause.tokens
+    elif family == "decision" and is_procedure(clause.clause.norm):
+        return None
+    elif family == "decision" and only_voted(clause.clause.tokens):
+        put = voted(heard, place, state)
+        if put is None:
+            return None
+        text, known, decided_in = put
+        tokens, extra = clause.clause.tokens, None
     elif family == "decision":
         tokens = statement_tokens(clause.clause)
         text, known, extra = worded(tokens, heard, place, state)
@@ -68,11 +78,12 @@ def conceived(heard: Heard, family: Family, said: UtteranceScores, state: State)
         return None
     reasons = ("model", MOCKS) if family != "question" and mocks(heard, state) else ("model",)
     claim, mode = _claim(heard, place, said, state) if family == "action" else (Claim("none"), "")
+    own = piece_of(heard.spoken, heard.index, 3.0, said_span(tokens, heard, place, extra))
+    evidence = decided_in or [*leant_on(heard, extra), own]
     return Draft(
         f"{family}:{heard.spoken.id}:m", family, text, 0.0, heard.spoken.speaker, claim,
         said_due(heard, place) if family == "action" else None,
-        (*leant_on(heard, extra), piece_of(heard.spoken, heard.index, 3.0, said_span(tokens, heard, place, extra))),
-        known | stems(text.lower()), heard.index, heard.index, reasons,
+        tuple(evidence), known | stems(text.lower()), heard.index, heard.index, reasons,
         "open" if family == "question" else mode, heard.called, by_model=True,
     )  # fmt: skip
 

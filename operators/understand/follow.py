@@ -11,6 +11,7 @@ from operators.understand.due import said_due
 from operators.understand.hear import Heard, HeardClause
 from operators.understand.merge import TAKEN_UP, TIME_STEMS, asked_of_all, own_task, taken_up
 from operators.understand.state import Claim, Draft, State, later_due, piece
+from operators.understand.vote import is_procedure
 from operators.understand.withdraw import YES_NO, take_back
 
 REPLY_REACH = 3
@@ -27,8 +28,9 @@ def follow(heard: Heard, drafts: list[Draft], state: State, look_back: int) -> t
     if not heard.clauses:
         return False, False
     _refuse(heard, drafts)
+    done = _done(heard, drafts)
     taken = take_back(heard, drafts, state, look_back)
-    accepted = _accept(heard, drafts, state)
+    accepted = not done and _accept(heard, drafts, state)
     _agree(heard, drafts, state)
     _approve(heard, drafts)
     _settle(heard, drafts, state)
@@ -84,6 +86,37 @@ def _refuse(heard: Heard, drafts: list[Draft]) -> None:
             return
 
 
+def _done(heard: Heard, drafts: list[Draft]) -> bool:
+    """Whether somebody has done already what was just asked of them or of all (*I did, yesterday*): it is no task."""
+    if not any(_DONE.match(c.clause.norm) for c in heard.clauses[:2]) or "commit" in heard.signals():
+        return False
+    for place in range(len(drafts) - 1, -1, -1):
+        draft = drafts[place]
+        if draft.family != "action" or draft.speaker == heard.spoken.speaker or draft.withdrawn:
+            continue
+        if draft.last_index != heard.index - 1 or draft.accepted or draft.mode != "request":
+            return False
+        drafts[place] = draft.grown(-0.6, DONE_ALREADY, mode="refused")
+        return True
+    return False
+
+
+DONE_ALREADY = "done already"
+_WHEN_DONE = (
+    r"(?:already|yesterday|just now|ages ago|long ago|this (?:morning|week|afternoon)|last (?:week|night|month|time)|"
+    r"(?:on|last) (?:mon|tues|wednes|thurs|fri|satur|sun)day|(?:an? |two |three |\w+ )(?:hour|day|week)s? ago|"
+    r"before (?:the|this) meeting|earlier)"
+)
+_DONE = re.compile(
+    r"(?:(?:oh|well|yes|yeah|no|actually|but|sorry|i think|good news) )*"
+    rf"(?:(?:i|we|he|she|they|@|~)(?: (?:already|just))* (?:did|have)(?: (?:that|it|so|this))?(?: {_WHEN_DONE})*$|"
+    rf"(?:i|we)(?: have)? already (?:did|done|have)\b(?! to)|"
+    rf"(?:that|it|this) (?:is|was|has been) (?:already )?done(?: {_WHEN_DONE})*$|"
+    rf"(?:all |already )?done(?: {_WHEN_DONE})+$|"
+    rf"did (?:that|it|this)(?: {_WHEN_DONE})+$|already (?:did|done)\b)"
+)
+
+
 def _accept(heard: Heard, drafts: list[Draft], state: State) -> bool:
     me = state.roster.of_speaker(heard.spoken.speaker)
     yes = _begins(heard, "accept") and not (heard.clauses[0].signals & {"refuse"})
@@ -106,7 +139,8 @@ def _accept(heard: Heard, drafts: list[Draft], state: State) -> bool:
         age = heard.index - draft.last_index
         if age > REPLY_REACH or draft.family != "action" or draft.speaker == heard.spoken.speaker:
             continue
-        if draft.mode == "offer" and (thanks or yes) and age <= 2:
+        # *Shall I write to him?* is not accepted by *I'll do that*, which takes it over.
+        if draft.mode == "offer" and (thanks or yes) and not opens and age <= 2:
             plain = not thanks and heard.words <= 2
             drafts[place] = draft.grown(
                 0.2 if plain else 0.45, "offer accepted", piece(heard), mode="", accepted=True
@@ -254,6 +288,8 @@ def _settle(heard: Heard, drafts: list[Draft], state: State) -> None:
     if clause is None or len(clause.clause.stems) < 3 or clause.clause.question_mark:
         return
     if clause.signals & {"past", "hypothetical", "reported", "joke", "unknown", "ask"}:
+        return
+    if is_procedure(clause.clause.norm):
         return
     drafts.append(
         settled(before, clause, state).grown(

@@ -10,6 +10,7 @@ from operators.compose import sentence, task_tokens
 from operators.language.rules import piece_named, rules_of
 from operators.language.text import STOP, stems
 from operators.language.words import words_in
+from operators.understand.asked import asked_since
 from operators.understand.birth import CONTINUES_WITHIN_NS, DUE_BONUS, ONE_OF_SEVERAL, SAYS_LITTLE
 from operators.understand.due import said_due
 from operators.understand.hear import Heard, HeardClause
@@ -98,6 +99,8 @@ def asked_of_all(heard: Heard, fresh: Draft, drafts: list[Draft], before: Heard 
                 or fresh.first_index - draft.last_index > _TAKEN_UP_REACH
             ):
                 continue
+            if asked_since(draft, drafts):
+                return None
             refused = NOT_BY_ASKED in draft.reasons
             if draft.support < _MEANT_TASK and not draft.likely_work and not refused:
                 continue

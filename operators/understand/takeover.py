@@ -11,6 +11,7 @@ from operators.language.people import Mention
 from operators.language.text import stems
 from operators.language.words import words_in
 from operators.understand.anew import DATE_OPEN
+from operators.understand.asked import asked_since
 from operators.understand.due import said_due
 from operators.understand.hear import Heard, HeardClause
 from operators.understand.merge import LIGHT, NOT_BY_ASKED, TIME_STEMS, said_in
@@ -191,7 +192,9 @@ def _given(heard: Heard, drafts: list[Draft], claim: Claim, state: State, *, her
         near = age == 0 if here else 0 < age <= _REACH
         if draft.family != "action" or draft.withdrawn or draft.mode == "refused" or not near:
             continue
-        if draft.claim.kind not in ("self", "named", "you") or draft.support < 0.3:
+        if draft.claim.kind not in ("self", "named", "you") or (
+            draft.support < 0.3 and draft.mode != "offer"
+        ):
             continue
         theirs = owners_of(draft, state) or {draft.claim.said}
         if theirs != {""} and not theirs & mine:
@@ -399,7 +402,8 @@ def _free(heard: Heard, drafts: list[Draft], place: int) -> int | None:
             draft.claim.kind == "you" and not draft.claim.people and not draft.accepted
         )
         if open_ or given_up or (NOT_BY_ASKED in draft.reasons and not draft.accepted):
-            return at
+            # *Who picks her up?* asked since then is what *I'll do it* answers.
+            return None if asked_since(draft, drafts) else at
         if age > 0:
             return None
     return None

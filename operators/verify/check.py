@@ -20,6 +20,7 @@ from contracts.messages import RuleFile
 from contracts.sal import RuleSet
 from operators.language.people import Roster, person_of, roster_of
 from operators.plain_text import plain
+from operators.speech.foreign import NOT_ENGLISH
 from operators.summary import told_as
 from operators.understand.types import Attendee, DraftItem, Spoken, SummarySentence
 from operators.verify.examine import VerifySettings as VerifySettings
@@ -172,7 +173,7 @@ class Verifier:
 
     def _memory(self, draft: Draft, speakers: tuple[str, ...]) -> _Memory:
         context = draft.context
-        surroundings = (context, speakers, draft.zero_ns, draft.origin)
+        surroundings = (context, speakers, draft.zero_ns, draft.origin, NOT_ENGLISH in draft.notices)
         memory = self._meetings.get(draft.meeting_id)
         if memory is None or memory.surroundings != surroundings:
             memory = self._meetings[draft.meeting_id] = _Memory(surroundings=surroundings)

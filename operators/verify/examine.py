@@ -13,6 +13,7 @@ from contracts.minutes import Section
 from operators.language.dates import resolve
 from operators.language.people import Roster
 from operators.plain_text import plain
+from operators.speech.foreign import NOT_ENGLISH
 from operators.understand.screen import THAT_DATE, dates_in
 from operators.understand.sensed import SensePiece
 from operators.understand.types import DraftItem, Quote
@@ -108,6 +109,8 @@ class _Examination:
         self.checks["confidence"] = sure
         if not sure:
             self.doubts.append("the rules are not sure of it")
+        if NOT_ENGLISH in self.draft.notices:
+            self.doubts.append("much of what was said does not look English")
 
     def _check_evidence(self) -> None:
         real = tuple(q for q in dict.fromkeys(self.item.evidence) if is_real(q, self.draft.utterances))

@@ -487,6 +487,32 @@ Backwards in time.
     assert notes == ["1 cue ended before the start; the end is estimated"]
 
 
+def test_times_that_no_clock_shows_are_mended_and_said(tmp_path: Path) -> None:
+    text = """WEBVTT
+
+00:00:01.000 --> 00:00:03.000
+First.
+
+99:99:99.999 --> 99:99:99.999
+Second.
+
+00:00:07.000 --> 00:00:75.000
+Third.
+
+75:10.000 --> 75:12.000
+Fourth.
+"""
+    lines, notes = lines_of(tmp_path, "mess.vtt", text)
+    assert [(start, text) for start, _, _, text in lines] == [
+        (1.0, "First."), (3.0, "Second."), (7.0, "Third."), (4510.0, "Fourth."),
+    ]  # fmt: skip
+    assert all(end < start + 3 for start, end, _, _ in lines)
+    assert notes == [
+        "1 cue ended before the start; the end is estimated",
+        "1 cue starts at a time that no clock shows; placed after the cue before",
+    ]
+
+
 def test_numbers_said_are_kept_and_cue_numbers_are_not(tmp_path: Path) -> None:
     said = ["How many?", "42", "Right."]
     cues = [f"{n}\n00:0{n}.000 --> 00:0{n + 1}.000\n{text}\n" for n, text in enumerate(said, 1)]

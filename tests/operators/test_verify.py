@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from operators.speech.foreign import NOT_ENGLISH
 from operators.understand.types import (
     Attendee,
     DraftItem,
@@ -403,6 +404,14 @@ def test_nothing_is_published_that_its_evidence_does_not_bear(wild: DraftItem) -
         wild, text=verified.text, owner=verified.owner, due=verified.due, due_text=verified.due_text
     )
     assert not {"numbers_were_said", "dates_were_said", "owner_stated"} & failed(looked_at(again))
+
+
+def test_items_of_talk_that_is_not_english_wait_for_a_person() -> None:
+    verifier, plain = Verifier(), draft(item())
+    assert verifier.verify(plain).items[0].verdict == "pass"
+    (foreign,) = verifier.verify(replace(plain, notices=(NOT_ENGLISH,))).items
+    assert foreign.verdict == "review"
+    assert any("English" in doubt for doubt in foreign.doubts)
 
 
 def test_an_item_made_anew_is_compared_once(monkeypatch: pytest.MonkeyPatch) -> None:
