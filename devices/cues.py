@@ -220,7 +220,8 @@ def timed_words(line: str, start_ns: int, end_ns: int) -> tuple[WordPiece, ...]:
     """Words of a line with inline times (``one<00:00:01.200><c> two</c>``); empty where it has none."""
     if "<" not in line:
         return ()
-    marks = [(0, start_ns), *((m.end(), _ns(m.groups())) for m in _INLINE_TIME.finditer(line))]
+    read = ((m.end(), _ns(m.groups())) for m in _INLINE_TIME.finditer(line))
+    marks = [(0, start_ns), *((end, at_ns) for end, at_ns in read if at_ns is not None)]
     if len(marks) == 1:
         return ()
     words: list[WordPiece] = []
