@@ -24,7 +24,7 @@ MAX_ITEM_WORDS = 32
 
 _LEADING = words_in("""
     just also then now quickly definitely certainly personally please so okay right well and but
-    actually maybe yes no fine good simply really still probably oh that's great
+    actually maybe yes no fine good simply really still probably that's great
 """)
 _TRAILING = words_in("""
     okay please yes right then sorry too though actually really now yeah and so but or because

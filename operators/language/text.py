@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import pairwise
 
+from operators.language.digits import in_a_row, means_something
 from operators.language.foreign import in_english
 from operators.language.slips import without_slips
 from operators.language.words import words_in
@@ -280,7 +281,7 @@ def _without_fillers(tokens: list[Token]) -> list[Token]:
     while index < len(tokens):
         token = tokens[index]
         cut_off = token.text.endswith("-")
-        if token.low in _FILLERS or cut_off:
+        if cut_off or (token.low in _FILLERS and not means_something(tokens, index)):
             if token.ends_clause and kept and not cut_off:
                 kept[-1] = _closing(kept[-1])
             index += 1
@@ -319,11 +320,13 @@ _NAMED = ("will", "may")
 def _without_repeats(tokens: list[Token]) -> list[Token]:
     """Say a word or up to four words twice in a row and the second time counts."""
     kept: list[Token] = []
-    for token in tokens:
+    for place, token in enumerate(tokens):
         kept.append(token)
         for width in (4, 3, 2, 1):
             if len(kept) < 2 * width:
                 continue
+            if kept[-1].low == kept[-1 - width].low and in_a_row(tokens, place):
+                continue  # *two two four* is no stutter
             left, right = kept[-2 * width : -width], kept[-width:]
             if left[-1].ends_clause or (width == 1 and left[0].low in ("no", "yes", "very", "that")):
                 continue
