@@ -248,9 +248,10 @@ def _decision_sentence(text: str) -> str:
 def _task_sentence(
     item: DraftItem, context: MeetingContext | None = None, names: frozenset[str] = frozenset()
 ) -> str:
-    """Who does what, and by when in the words that were said."""
+    """Who does what, and by when in the words that were said, unless they leave the date open."""
     who = (_called(item.owner, context) if context is not None else None) or item.owner
-    return _task_told(who, inside(item.text, names), item.text, item.due_text)
+    due_text = None if item.due_open and item.due is None else item.due_text
+    return _task_told(who, inside(item.text, names), item.text, due_text)
 
 
 def _task_told(who: str | None, what: str, text: str, due_text: str | None) -> str:

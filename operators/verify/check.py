@@ -76,8 +76,10 @@ def _told_alike(draft: Draft, items: Sequence[VerifiedItem]) -> Draft:
         if now is not None and now.verdict == "withheld":
             continue
         if item is not None and now is not None:
-            checked = now.text, now.owner, now.due_text
-            if checked != (item.text, item.owner, item.due_text):
+            left_open = now.due is None and (item.due_open or item.due is not None)
+            checked = now.text, now.owner, None if left_open else now.due_text
+            open_before = item.due is None and item.due_open
+            if checked != (item.text, item.owner, None if open_before else item.due_text):
                 told = told_as(told, item, *checked) or told
         kept.append(told)
     return replace(draft, summary=tuple(dict.fromkeys(kept))) if kept else draft

@@ -117,6 +117,13 @@ def test_a_task_is_told_as_it_stands_after_the_checks() -> None:
     assert told_as(replace(line, item_id=None), items[0], "Book the hall", "Bob", None) is None
 
 
+def test_a_date_that_an_item_leaves_open_is_not_told() -> None:
+    state, items = _read("Ann: I'll book the hall by Friday.")
+    unsure = [replace(i, due=None, due_open=True) for i in items]
+    told = [s.text for s in summary(state, _CONTEXT, unsure)]
+    assert "Ann: book the hall." in told
+
+
 def test_a_decision_ends_with_no_loose_word_and_no_other_matter() -> None:
     _, items = _read(
         "Ann: Let's take the fifth, on the fourth Bob is away.", "Bob: Fine by me.", "Cleo: Yes, good."

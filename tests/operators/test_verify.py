@@ -283,6 +283,15 @@ def test_words_to_the_software_change_nothing() -> None:
     assert with_command[0].verdict == "repaired"
 
 
+def test_the_summary_tells_no_date_that_the_checks_took_out() -> None:
+    early = item(due=dt.date(2026, 3, 9))
+    told = SummarySentence("Ben Okafor: send 500 flyers to Lindqvist (by Friday).", (whole("u1"),), "a1")
+    (line,) = verify(draft(early, summary=(told,))).summary
+    assert line.text == "Ben Okafor: send 500 flyers to Lindqvist."
+    (line,) = verify(draft(item(), summary=(told,))).summary
+    assert line.text == told.text
+
+
 def test_the_summary_keeps_to_its_evidence() -> None:
     unsaid = SummarySentence("The flyer budget went up by 40 percent.", (whole("u6"),))
     without = SummarySentence("Everything is fine.", ())
