@@ -12,13 +12,13 @@ from operators.language.foreign import in_english
 from operators.language.gist import (
     ENDS_AT,
     NUMBERS,
-    as_task,
     counts,
     without_loose_end,
     without_remark,
 )
 from operators.language.text import STOP, Clause, Token, clause_of, clauses_of, expand, words_of
 from operators.language.words import words_in
+from operators.language.work import as_work, without_called, without_own
 
 MAX_ITEM_WORDS = 32
 
@@ -77,8 +77,9 @@ def task_tokens(clause: Clause, span: tuple[int, int] | None, dues: Sequence[Due
     first, last = span or (0, len(clause.norm))
     tokens = list(clause.between(first, last))
     timed = {t.first for due in dues for t in clause.between(due.first, due.last)}
-    tokens = _without_times(_until_aside(without_remark(_without_called(as_task(tokens)), tasks=True)), timed)
-    return tuple(without_loose_end(trim(tokens)[:MAX_ITEM_WORDS]))
+    tokens = without_remark(as_work(without_called(tokens)), tasks=True)
+    tokens = trim(_without_times(_until_aside(tokens), timed))
+    return tuple(without_loose_end(without_own(tokens)[:MAX_ITEM_WORDS]))
 
 
 def _closes_idly(tokens: Sequence[Token], idle: frozenset[str]) -> bool:
@@ -110,11 +111,6 @@ def _without_times(tokens: list[Token], timed: set[int]) -> list[Token]:
         elif token.comma and kept:
             kept[-1] = replace(kept[-1], comma=True)
     return kept
-
-
-def _without_called(tokens: list[Token]) -> list[Token]:
-    """Cut a name with which somebody is spoken to at the end (*..., on Friday, Tom*)."""
-    return tokens[:-1] if len(tokens) > 2 and tokens[-1].person and tokens[-2].comma else tokens
 
 
 def _until_aside(tokens: list[Token]) -> list[Token]:

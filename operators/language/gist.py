@@ -9,23 +9,6 @@ from operators.language import slips
 from operators.language.text import Token, clause_of, stem, stems
 from operators.language.words import words_in
 
-_I_DO = re.compile(
-    r"(?:(?:and|so|then|okay|fine|well|yes|but|now|right|good|sure|no|great|perfect) )*"
-    r"i (?:will|can|could|shall|must|might|should|am going to|have to|need to|want to|had better) "
-    r"(?:(?:just|also|gladly|happily|certainly|definitely|probably|maybe|easily|then) )*(?!not\b|never\b|be\b|only\b|see\b)"
-)
-"""How somebody takes on work; the work follows."""
-
-
-def as_task(tokens: list[Token]) -> list[Token]:
-    """*I'll do the booking* as the task that it is."""
-    said = clause_of(tuple(tokens))
-    match = _I_DO.match(said.norm)
-    if match is None or match.end() >= len(said.norm):
-        return tokens
-    return tokens[said.token_at(match.end()) :]
-
-
 NUMBERS = slips.NUMBERS | words_in("million dozen couple few")
 TIMES = (
     slips.DAYS
