@@ -35,6 +35,7 @@ _ASIDE = re.compile(
     r"^(?:they|it is|it has|i am|i have|i know|i think|he|she|that is|you know|"
     r"you see|so that|because|if you|okay|yes|"
     r"i mean|but|honestly|no|then i|and then i know|would you|could you|will you|can you|is that|"
+    r"(?:is|are|was|were|has|have|does|did) (?:it|they|he|she|there)|"
     r"as you know|leave (?:it|that) (?:to|with)|please|all right|for the love|we are|you are|so)\b"
 )
 _PRONOUN = words_in("""

@@ -3,9 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Protocol
 
 from operators.language.slips import NUMBERS, Word
 from operators.language.words import words_in
+
+
+class Spelled(Word, Protocol):
+    """What is read of a word here."""
+
+    @property
+    def joint(self) -> str: ...
+
 
 _ZERO = "oh"
 _DIGITS = words_in("zero nought one two three four five six seven eight nine")
@@ -17,7 +26,7 @@ _NAMES = frozenset(("ER", "UH", "AH", "OH", "MM", "HM", "EH"))
 _BEFORE_NAMES = words_in("the an a this that our at in to from")
 
 
-def means_something(tokens: Sequence[Word], index: int) -> bool:
+def means_something(tokens: Sequence[Spelled], index: int) -> bool:
     """Whether a word that mostly is a filler is none here: a zero, a unit after a number, or short for a name (*the ER*)."""
     token = tokens[index]
     before = (
@@ -34,7 +43,7 @@ def means_something(tokens: Sequence[Word], index: int) -> bool:
     return token.text in _NAMES and before.low in _BEFORE_NAMES and not before.text.isupper()
 
 
-def _is_zero(tokens: Sequence[Word], index: int, before: Word | None) -> bool:
+def _is_zero(tokens: Sequence[Spelled], index: int, before: Spelled | None) -> bool:
     """Between numbers (*six oh two*), at the end of digits (*four oh*) or before two of them (*oh seven nine*)."""
     after = 0
     while index + after < len(tokens) - 1 and not _parted(tokens[index + after]):
@@ -51,10 +60,12 @@ def _is_zero(tokens: Sequence[Word], index: int, before: Word | None) -> bool:
         return after > 0 or closes
     if before is not None and before.low == _ZERO:
         return after > 0
-    return before is not None and after >= _LEAST - 1
+    run = tokens[index + 1 : index + 1 + after]
+    written = bool(tokens[index].joint) and any(t.low != _ZERO for t in run)  # *oh-four-twenty*
+    return written or (before is not None and after >= _LEAST - 1)
 
 
-def in_a_row(tokens: Sequence[Word], index: int) -> bool:
+def in_a_row(tokens: Sequence[Spelled], index: int) -> bool:
     """Whether a word is one of several digits or single letters that are read out one by one."""
     first = last = index
     while first > 0 and not _parted(tokens[first - 1]) and _is_digit(tokens[first - 1]):
@@ -64,15 +75,15 @@ def in_a_row(tokens: Sequence[Word], index: int) -> bool:
     return _is_digit(tokens[index]) and last - first + 1 >= _LEAST
 
 
-def _parted(token: Word) -> bool:
+def _parted(token: Spelled) -> bool:
     return token.comma or token.ends_clause
 
 
-def _is_number(token: Word) -> bool:
+def _is_number(token: Spelled) -> bool:
     return token.low in NUMBERS or token.low in _DIGITS or token.low[:1].isdigit()
 
 
-def _is_digit(token: Word) -> bool:
+def _is_digit(token: Spelled) -> bool:
     """A digit, or a capital that is spelled (*B B two*); *I* and *A* are words."""
     letter = len(token.text) == 1 and token.text.isupper() and token.text not in "AI"
     return (

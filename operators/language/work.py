@@ -96,10 +96,17 @@ def without_called(tokens: list[Token]) -> list[Token]:
     kept: list[Token] = []
     for place, token in enumerate(tokens):
         if kept and place + 1 < len(tokens) and _is_called(tokens, place):
-            kept[-1] = replace(kept[-1], comma=False)
+            kept[-1] = replace(kept[-1], comma=tokens[place + 1].low not in _GOES_ON)
             continue
         kept.append(token)
     return kept
+
+
+_GOES_ON = words_in("""
+    to from for by on at in with about into up out off until till before after today tomorrow tonight this next when if
+    please so and
+""")
+"""Words before which no comma stands but for the name."""
 
 
 def _is_called(tokens: Sequence[Token], place: int) -> bool:

@@ -13,6 +13,8 @@ from operators.compose import clean
         ("The code is oh seven nine from Monday.", "The code is oh seven nine from Monday."),
         ("Call extension two two four oh tomorrow.", "Call extension two two four oh tomorrow."),
         ("The gate code is four four seven one.", "The gate code is four four seven one."),
+        ("The train is oh-four-twenty to Leeds.", "The train is oh-four-twenty to Leeds."),
+        ("Oh-four-twenty is too early.", "Oh-four-twenty is too early."),
         ("We need a five mm drill for the wall.", "We need a five mm drill for the wall."),
         ("He went to the ER on Monday night.", "He went to the ER on Monday night."),
     ],
@@ -25,6 +27,7 @@ def test_what_counts_stays(said: str, text: str) -> None:
     ("said", "text"),
     [
         ("Oh two things I wanted to say.", "Two things I wanted to say."),
+        ("Oh-oh, the boxes are left here.", "The boxes are left here."),
         ("We have three oh and two boxes left.", "We have three and two boxes left."),
         ("It is the sixth, oh two people are ill.", "It is the sixth, two people are ill."),
         ("We need two two chairs for the hall.", "We need two chairs for the hall."),

@@ -45,6 +45,8 @@ def test_what_was_asked_or_offered_is_a_task(said: str, text: str) -> None:
     ("said", "text"),
     [
         ("Clean the filter, Pip, before service.", "Clean the filter before service"),
+        ("Make them kinder, Pip, you've the touch.", "Make them kinder, you've the touch"),
+        ("The fire reports, Pip, are they up to date?", "The fire reports"),
         ("Pip, clean the filter.", "Clean the filter"),
         ("Clean the filter, Pip.", "Clean the filter"),
         ("Send it to Pip.", "Send it to Pip"),
