@@ -73,6 +73,11 @@ def without_opening(tokens: Sequence[Token], opening: re.Pattern[str]) -> tuple[
     return tuple(tokens) if len(rest) < 2 or says_little(rest) else rest
 
 
+def without_proposing(tokens: Sequence[Token]) -> tuple[Token, ...]:
+    """Words without *I think*, *let us* and the like before them."""
+    return without_opening(tokens, _PROPOSING)
+
+
 def task_tokens(clause: Clause, span: tuple[int, int] | None, dues: Sequence[DuePhrase]) -> tuple[Token, ...]:
     """Words of the task without time phrases, asides and empty ends."""
     first, last = span or (0, len(clause.norm))

@@ -255,8 +255,10 @@ def _task_sentence(
 
 
 def _task_told(who: str | None, what: str, text: str, due_text: str | None) -> str:
-    when = f" ({due_text})" if due_text and due_text not in text else ""
-    return f"{who or 'To do'}: {what.rstrip('.')}{when}."
+    what, when = what.rstrip("."), due_text if due_text and due_text not in text else ""
+    if when:
+        what = f"{what[:-1]}; {when})" if what.endswith(")") else f"{what} ({when})"
+    return f"{who or 'To do'}: {what}."
 
 
 def _attributed(text: str, speaker: str | None, context: MeetingContext) -> str:

@@ -22,7 +22,7 @@ _MEASURES = words_in(
 )
 _MOODS = words_in("""
     honestly absolutely obviously frankly perfect brilliant cool true exactly apparently fair enough alright mrs mr
-    anyway though hello hi morning indeed course glad happy together later soon
+    anyway though hello hi morning quite indeed course glad happy together later soon
 """)
 _NO_MATTER = frozenset(stem(w) for w in NUMBERS | TIMES | _MEASURES | _MOODS)
 

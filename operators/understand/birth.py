@@ -246,7 +246,7 @@ def _action(heard: Heard, place: int, state: State) -> Draft | None:
     if clause.clause.question_mark and signal in ("commit", "promise", "need", "group"):
         support -= 0.25
     text, known, extra = worded(tokens, heard, place, state, ahead)
-    if not known:
+    if not known or not text:
         return None
     condition = condition_of(ahead) if extra is None or extra.heard is not heard else ()
     if condition:

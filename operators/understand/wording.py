@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from operators.compose import says_little, sentence, task_tokens, with_antecedent
 from operators.language.gist import names_matter
+from operators.language.rules import piece_named
 from operators.language.text import STOP, Token, clause_of, stems
 from operators.language.words import words_in
 from operators.understand.hear import Heard, HeardClause
+from operators.understand.matter import names_topic
+from operators.understand.naming import told, with_matter, work_in
 from operators.understand.state import LEANT, Piece, State, piece_of
+
+TASK_VERB = re.compile(rf"(?:{piece_named('TASK_VERB')})\b")
+"""Verbs of work."""
 
 
 def span_of(tokens: tuple[Token, ...]) -> tuple[int, int] | None:
@@ -76,7 +83,12 @@ def worded(
     """
     text = sentence(tokens)
     known = stems(" ".join(t.low for t in tokens if not t.person))
-    if not says_little(tokens):
+    if _mere_time(tokens):
+        return _at_a_time(text, known, heard, place, state)
+    empty = " ".join(t.low for t in tokens) in _EMPTY
+    if empty:
+        known = frozenset()
+    if not says_little(tokens) and not empty:
         if (
             ahead
             and len(ahead) <= 6
@@ -86,14 +98,14 @@ def worded(
             about = stems(" ".join(t.low for t in ahead if not t.person))
             whole = (with_antecedent(text, ahead), known | about, Leant(heard))
             return whole if names_matter(ahead) else (text, known, None)
-        return _explained(tokens, text, known, heard, place, state)
+        return _explained(tokens, text, known, heard, place, state, ahead)
     if _pronoun(tokens):
-        explained = _explained(tokens, text, known, heard, place, state)
+        explained = _explained(tokens, text, known, heard, place, state, ahead)
         if explained[2] is not None or (known and of_a_person(tokens)):
             return explained
     topic = stems(" ".join(t.low for t in ahead if not t.person))
     if names_matter(ahead):
-        return with_antecedent(text, ahead), known | topic, Leant(heard)
+        return ("" if empty else told(text, tokens, ahead)) or sentence(ahead), known | topic, Leant(heard)
     after = heard.clauses[place + 1] if place + 1 < len(heard.clauses) else None
     if after is not None and after.clause.stems and "assign" in heard.clauses[place].signals:
         return sentence(task_tokens(after.clause, None, after.dues)), known | after.clause.stems, Leant(heard)
@@ -112,18 +124,49 @@ def worded(
         leans = words is clause.clause.tokens and _leans(words)
         if not names_matter(words):
             continue
-        alone = (
-            len(tokens) == 1 and tokens[0].low in _ALL_SAID_BEFORE
-        )  # *what I'd do*: what is done is all in the words before
+        alone = empty or (len(tokens) == 1 and tokens[0].low in _ALL_SAID_BEFORE)
+        # *what I'd do*: what is done is all in the words before
+        work = work_in(clause.clause.tokens) if alone or text.lower() in _ONLY_DOES else ""
         whole = (
-            with_antecedent("" if alone else text, words),
+            work or (with_matter("", words) if alone else told(text, tokens, words)),
             known | stems(clause_of(words).norm),
-            Leant(other, span_of(words)),
+            Leant(other, span_of(clause.clause.tokens if work else words)),
         )
         if not leans:
             return whole
         leaning = leaning or whole
     return leaning or (text, known, None)
+
+
+_EMPTY = frozenset(("give me", "give us", "make it", "make that", "make this"))
+"""What is left of *Give me until Friday* and *Make it Friday*: no work at all."""
+_ONLY_DOES = frozenset(
+    ("do it", "do that", "do this", "have it", "have that", "get it done", "get that done")
+)
+_OPENS_TIME = words_in("when once before after until till while")
+_TIME_WORDS = 7
+
+
+def _mere_time(tokens: tuple[Token, ...]) -> bool:
+    """Whether words only say when (*when the shop opens*)."""
+    if not 2 < len(tokens) <= _TIME_WORDS or tokens[0].low not in _OPENS_TIME or any(t.comma for t in tokens):
+        return False
+    return not any(TASK_VERB.fullmatch(t.low) or t.low in ("you", "please") for t in tokens[1:])
+
+
+def _at_a_time(
+    text: str, known: frozenset[str], heard: Heard, place: int, state: State
+) -> tuple[str, frozenset[str], Leant | None]:
+    """The work that was asked for right before, at the time that is now named; nothing where there is none."""
+    here = [(heard, c) for c in reversed(heard.clauses[max(0, place - 2) : place])]
+    before = [h for h in state.recent if h.index < heard.index]
+    there = [(other, c) for other in reversed(before[-2:]) for c in reversed(other.clauses)]
+    for other, clause in [*here, *there]:
+        words = task_tokens(clause.clause, None, clause.dues)
+        if TASK_VERB.match(clause_of(words).norm) and len(words) > 1 and not says_little(words):
+            more = stems(clause_of(words).norm)
+            return f"{sentence(words)} {lowered(text)}", known | more, Leant(other, span_of(words))
+    return "", frozenset(), None
 
 
 _PERSONAL = words_in("him her")
@@ -160,17 +203,34 @@ def of_a_person(tokens: tuple[Token, ...]) -> bool:
 
 
 def _explained(
-    tokens: tuple[Token, ...], text: str, known: frozenset[str], heard: Heard, place: int, state: State
+    tokens: tuple[Token, ...],
+    text: str,
+    known: frozenset[str],
+    heard: Heard,
+    place: int,
+    state: State,
+    ahead: tuple[Token, ...] = (),
 ) -> tuple[str, frozenset[str], Leant | None]:
-    """The words of a task; where they leave open who or what is meant, after the thing that lines before name."""
+    """The words of a task; where they leave open who or what is meant, with the thing that lines before name."""
     pronoun = _pronoun(tokens)
     if not pronoun:
         return text, known, None
+    if pronoun in _PERSONAL and (words := _relative(ahead, ())):
+        more = stems(" ".join(t.low for t in words if not t.person))
+        return told(text, tokens, words), known | more, Leant(heard)
     here = [(heard, c) for c in reversed(heard.clauses[:place])]
     there = [(other, c) for other in reversed(state.recent[-3:]) for c in reversed(other.clauses)]
     for other, clause in [*here, *there]:
         if pronoun in _PERSONAL:
             words = _somebody(clause, other, heard)
+            if (
+                not words
+                and other is heard
+                and not _HE_OR_SHE.isdisjoint(t.low for t in clause.clause.tokens)
+            ):
+                break  # who is meant was said before
+        elif _only_names(clause, other, heard) and _pronoun(tokens) != "them":
+            words = _thing(clause)
         elif clause.signals & _BRINGS_UP or clause.clause.question_mark:
             words = _thing(clause)
             if words and not (_reaches(clause.clause.tokens, words) and _reaches(tokens, ())):
@@ -181,8 +241,15 @@ def _explained(
         if not words or (pronoun not in _PERSONAL and (not names_matter(words) or about & known)):
             continue
         more = stems(" ".join(t.low for t in words if not t.person))
-        return with_antecedent(text, words), known | more, Leant(other, span_of(words))
+        whole = told(text, tokens, words, reaches=_reaches(tokens, ()))
+        return whole, known | more, Leant(other, span_of(words))
     return text, known, None
+
+
+def _only_names(clause: HeardClause, other: Heard, heard: Heard) -> bool:
+    """Whether the line before only names a thing (*Bosun, the port winch.*)."""
+    words = [t for t in clause.clause.tokens if not t.person]
+    return heard.index - other.index == 1 and len(other.clauses) == 1 and bool(names_topic(tuple(words)))
 
 
 _REACHING = words_in("""
@@ -205,11 +272,37 @@ _OF_A_PERSON = re.compile(
 _HE_OR_SHE = words_in("he she him her he's she's his hers he'll she'll he'd she'd")
 
 
+_KIN = words_in("""
+    mother father mum mom dad brother sister son daughter cousin niece nephew uncle aunt wife husband partner boyfriend girlfriend
+    grandmother grandfather grandma grandpa friend neighbour neighbor boss landlord landlady flatmate colleague guy man woman lady
+    girl boy
+""")
+_OF_SOMEBODY = words_in("my our your his her their the that")
+_LEADS_IN = words_in("and so then but well okay yes no oh maybe perhaps what about or")
+
+
+def _relative(tokens: tuple[Token, ...], around: Sequence[Token]) -> tuple[Token, ...]:
+    """Somebody who is named by what they are to another (*my niece*, *Fi's sister*, *the fridge guy*), and nobody else."""
+    first = next((n for n, t in enumerate(tokens) if t.low not in _LEADS_IN), len(tokens))
+    last = next((n for n, t in enumerate(tokens[first : first + 4], first) if t.low in _KIN), 0)
+    if not last or last == first:
+        return ()
+    words, rest = tokens[first : last + 1], tokens[last + 1 :]
+    owned = words[0].low in _OF_SOMEBODY or (words[0].person == "@" and words[0].low.endswith(("'s", "’s")))
+    plain = all(t.low not in STOP and not t.person for t in words[1:])
+    others = any(t.person or t.low in _KIN for t in (*rest, *around))
+    return words if owned and plain and not others else ()
+
+
 def _somebody(clause: HeardClause, other: Heard, heard: Heard) -> tuple[Token, ...]:
     """The one person of whom a clause speaks, not who is talking or spoken to."""
     tokens = clause.clause.tokens
     named = [t for t in tokens if t.person]
     around = [t for c in other.clauses for t in c.clause.tokens]
+    if heard.index - other.index <= 1:
+        beside = [t for c in other.clauses if c is not clause for t in c.clause.tokens]
+        if relative := _relative(tokens, beside):
+            return relative
     if all(t.person != "@" for t in named) and any(t.low in _HE_OR_SHE for t in around):
         found = _OF_A_PERSON.match(clause.clause.norm)
         first = tokens[clause.clause.token_at(found.start("name"))] if found is not None else None
@@ -249,7 +342,8 @@ _THINGS = words_in("the a an this these those")
 
 _ENDS_THING = words_in("""
     to from for by on at in with and or but so if when because i we you he she it they that which who until till before
-    after tomorrow today tonight is are was were about has have had will would can could should does did out again back
+    after tomorrow today tonight ready done finished available open closed free okay fine is are was were about has have
+    had will would can could should does did out again back
 """)
 
 

@@ -128,7 +128,7 @@ def test_nobodys_promise_stands_before_anothers_colon() -> None:
         "Nina: I will sign it on Sunday.",
         "Omar: I've bought it a stamp.",
     ]
-    assert _tasks(lines) == [("Post the card", "Rob"), ("The card: sign it", "Nina")]
+    assert _tasks(lines) == [("Post the card", "Rob"), ("Sign the card", "Nina")]
     assert _tasks(["Rob: I'll write it by Friday.", "Nina: I'll print it by Monday."]) == [
         ("Write it", "Rob"),
         ("Print it", "Nina"),
