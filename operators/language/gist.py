@@ -42,7 +42,10 @@ _OF_OTHERS = (
     r"costs?|works?|closes?|opens?|can not|will not)\b(?! to\b)"
 )
 _ON_ANOTHER_DAY = r"(?:on|at|in) (?:\S+ ){1,3}(?:@|~|he|she|they|we|i|there) (?:is|are|am|has|have|was|were|can not|will not)\b"
-_OF_THINGS = r"(?:the|my|our|his|her|their) (?!what\b|who\b)\S+ (?:is|are|was|were|has|have|had)\b(?! to\b)"
+_OF_THINGS = (
+    r"(?:the|my|our|his|her|their) \S+ 's (?:shut|closed|open|away|off|out|gone|full|broken|down|ill|late|busy|empty)\b|"
+    r"(?:the|my|our|his|her|their) (?!what\b|who\b)\S+ (?:is|are|was|were|has|have|had)\b(?! to\b)"
+)
 _REMARK = re.compile(rf"(?:{_OF_MYSELF}|{_OF_OTHERS}|{_ON_ANOTHER_DAY})")
 _REMARK_ON_TASK = re.compile(rf"(?:{_OF_MYSELF}|{_OF_OTHERS}|{_ON_ANOTHER_DAY}|{_OF_THINGS})")
 """A sentence of its own behind a comma, about something else (*ring them, I know the officer*)."""

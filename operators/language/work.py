@@ -24,6 +24,7 @@ _ASKED = (
     rf"(?:can|could|may) i {_MANNER}{_NO_WORK}",
     rf"(?:(?:do|would) you )?(?:want|need|like) me to {_MANNER}{_NO_WORK}",
     rf"{_ANYBODY} (?:should|could|must|has to|needs to|ought to|has got to|will have to|had better) {_MANNER}{_NO_WORK}",
+    rf"{_ANYBODY} {_MANNER}(?=(?:{piece_named('TASK_VERB')})\b)",
     rf"who (?:will|can|could|would|is going to|is able to|wants to|would like to|has time to) {_MANNER}{_NO_WORK}",
 )
 _TO_DO = re.compile(rf"{_OPENS}(?:{'|'.join((_I_DO, *_ASKED))})")

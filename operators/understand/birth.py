@@ -19,6 +19,7 @@ from operators.language.text import clause_of, stems
 from operators.language.words import words_in
 from operators.understand.due import said_due
 from operators.understand.hear import Heard, HeardClause
+from operators.understand.joined import settled_text
 from operators.understand.matter import (
     FINAL,
     GIVES_REASON,
@@ -420,7 +421,7 @@ def _decision(heard: Heard, place: int, state: State) -> Draft | None:
         matter, about = just_said(heard, place, state)
     pieces = [piece_of(heard.spoken, heard.index, 3.0, span_of(tokens))]
     if len(known) < 3 and matter is not None:
-        text = with_antecedent(text, about.tokens) if about else text
+        text = settled_text(text, tokens, about) if about else text
         known = known | (about.stems if about else frozenset())
         reasons.append(LEANS)
         span = span_of(about.tokens) if about is not None else None

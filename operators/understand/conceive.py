@@ -70,7 +70,7 @@ def conceived(heard: Heard, family: Family, said: UtteranceScores, state: State)
         tokens, extra = clause.clause.tokens, None
     elif family == "decision":
         tokens = statement_tokens(clause.clause)
-        text, known, extra = worded(tokens, heard, place, state)
+        text, known, extra = worded(tokens, heard, place, state, work=False)
     else:
         tokens = task_tokens(clause.clause, None, clause.dues)
         text, known, extra = worded(tokens, heard, place, state)

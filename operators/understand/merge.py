@@ -299,12 +299,12 @@ _OLD = 12
 
 def _named_in(text: str) -> frozenset[str]:
     """Words with a capital inside a text, but days and months."""
-    return frozenset(w.strip(",.:") for w in text.split()[1:] if w[:1].isupper() and len(w) > 2) - _CALENDAR
+    return frozenset(w.strip(",.:()") for w in text.split()[1:] if w[:1].isupper() and len(w) > 2) - _CALENDAR
 
 
 def _words_in(text: str) -> frozenset[str]:
     """Words of a text that say what it is about, sides and numbers too."""
-    return frozenset(w.strip(",.:#").lower() for w in text.split()) - (STOP - _SIDES)
+    return frozenset(w.strip(",.:#()").lower() for w in text.split()) - (STOP - _SIDES)
 
 
 def _owned_apart(draft: Draft, fresh: Draft) -> bool:
@@ -329,6 +329,15 @@ _CALENDAR = words_in("""
 _PROPOSES = frozenset(r.name for r in rules_of() if r.signal == "propose")
 
 
+_WORK = re.compile(rf"(?:{piece_named('TASK_VERB')})\b", re.IGNORECASE)
+
+
+def _names_the_work(draft: Draft, fresh: Draft) -> bool:
+    """Whether only rules say in words of work what the model saw before (*Are the books ready?* *I'll have them ready*)."""
+    seen = draft.family == "action" and draft.by_model and not fresh.by_model and len(fresh.stems) > 1
+    return seen and _WORK.match(fresh.text) is not None and _WORK.match(draft.text) is None
+
+
 def _merged(draft: Draft, fresh: Draft) -> Draft:
     support = max(draft.support, fresh.support) + 0.12
     evidence = draft.evidence
@@ -338,7 +347,7 @@ def _merged(draft: Draft, fresh: Draft) -> Draft:
     better = fresh.support > draft.support + 0.05 or (draft.mode == "propose" and fresh.mode == "")
     if draft.family == "decision" and fresh.mode == "" and _PROPOSES & set(draft.reasons):
         better = better or len(fresh.stems) >= min(len(draft.stems), 3)
-    keep_text = draft.family != "decision" or not better
+    keep_text = (draft.family != "decision" or not better) and not _names_the_work(draft, fresh)
     claim = fresh.claim if fresh.claim.people or fresh.claim.outside else draft.claim
     if fresh.by_model and (draft.claim.people or draft.claim.outside):
         # Only scores say that this is about work at all: they do not say whose.

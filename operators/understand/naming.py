@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
 
-from operators.compose import sentence, trim, without_proposing
+from operators.compose import sentence, trim, with_antecedent, without_proposing
 from operators.language.gist import NUMBERS, without_loose_end
 from operators.language.rules import piece_named
-from operators.language.text import STOP, Token, clause_of
+from operators.language.text import STOP, Token, clause_of, expand
 from operators.language.words import words_in
-from operators.language.work import as_work
+from operators.language.work import as_work, without_called
 
 _SINGULAR = words_in("it that this")
 _PLURAL = words_in("them those these")
@@ -44,10 +44,25 @@ def told(text: str, tokens: Sequence[Token], words: Sequence[Token], *, reaches:
         reaches: the task reaches out to somebody, so that *them* may be one shop.
     """
     place = _pronoun_at(tokens)
+    words = _without_asking(words)
     thing = _thing_in(words, tokens[place].low, reaches) if place else ()
     if thing:
         return sentence(_put(tokens, place, thing))
-    return with_matter(text, words)
+    first = expand(tokens[0].text).split()[0] if tokens else ""
+    verb = first not in STOP or first in _LIGHT | _OF_WORK
+    return with_matter(text, words) if verb else with_antecedent(text, words)
+
+
+def _without_asking(words: Sequence[Token]) -> tuple[Token, ...]:
+    """*The notes, Ann, could you* without what only asks."""
+    last = len(words)
+    while last > 1 and words[last - 1].low in _ASKING:
+        last -= 1
+    return tuple(without_called(list(words[:last])))
+
+
+_ASKING = words_in("can could would will shall should you i we please")
+_OF_WORK = words_in("take put give go come look find hold call set")
 
 
 def with_matter(text: str, words: Sequence[Token]) -> str:
@@ -62,15 +77,18 @@ def with_matter(text: str, words: Sequence[Token]) -> str:
 def work_in(words: Sequence[Token]) -> str:
     """The work that somebody said has to be done (*I think we should paint the hall*), empty where none was named."""
     proposed = without_proposing(words)
-    opened = _SHOULD.match(clause_of(proposed).norm)
-    rest = list(proposed[clause_of(proposed).token_at(opened.end()) :]) if opened else as_work(list(proposed))
-    verb = clause_of(tuple(rest)).norm if len(rest) > 1 else ""
-    return sentence(without_loose_end(trim(rest)[:18])) if _VERB.match(verb) else ""
+    said = clause_of(proposed)
+    opened = _SHOULD.match(said.norm)
+    rest = list(said.tokens[said.token_at(opened.end()) :]) if opened else as_work(list(proposed))
+    changed = len(rest) < len(words) and len(rest) > 1
+    fits = changed and _VERB.match(clause_of(tuple(rest)).norm)
+    return sentence(without_loose_end(trim(rest)[:18])) if fits else ""
 
 
 _SHOULD = re.compile(
-    r"(?:(?:and|so|then|but|well|okay|yes|maybe|perhaps) )*(?:we|you|they|one|someone) (?:really |just )?"
-    r"(?:should|could|must|need to|have to|ought to|had better|might|would better) (?!not\b|be\b|have\b)"
+    r"(?:(?:and|so|then|but|well|okay|yes|maybe|perhaps) )*"
+    r"(?:do we (?:need to |have to |want to )?|(?:we|you|they|one|someone) (?:really |just )?"
+    r"(?:should|could|must|need to|have to|ought to|had better|might|would better) )(?!not\b|be\b|have\b)"
 )
 _VERB = re.compile(rf"(?:{piece_named('TASK_VERB')})\b (?!it\b|that\b|this\b|them\b|so\b)")
 
@@ -131,7 +149,7 @@ _HAPPENED = words_in("""
 
 def _bare(tokens: Sequence[Token]) -> bool:
     """*Log rotation*, *three bids*: two or three words that are nothing but a thing."""
-    plain = all(t.low not in STOP and not _NO_NOUN.match(t.low) and t.text[1:].islower() for t in tokens)
+    plain = all(t.low not in STOP and not _NO_NOUN.match(t.low) and t.text[1:].isalpha() for t in tokens)
     return 2 <= len(tokens) <= 3 and plain and all(t.text.islower() for t in tokens[1:])
 
 
@@ -158,4 +176,5 @@ def _opens_small(words: Sequence[Token]) -> bool:
     """Whether the first word has its capital from the start of a sentence alone."""
     if not words or words[0].person or words[0].low in ("i", "i'm", "i'll", "i'd", "i've"):
         return False
-    return words[0].low in STOP | _ARTICLES | NUMBERS or _bare(words)
+    opened = expand(words[0].text).split()[0]
+    return opened in STOP or opened in _ARTICLES or opened in NUMBERS or _bare(words)

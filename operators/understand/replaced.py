@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final
 
-from operators.language.dates import month_in, time_phrases
+from operators.language.dates import month_in
 from operators.language.days import named_days
-from operators.language.slips import NUMBERS
 from operators.language.text import stems
+from operators.language.values import Value, values_in
 from operators.understand.due import spoken_words
 from operators.understand.hear import Heard, HeardClause
 from operators.understand.state import Draft, State, piece
@@ -19,9 +18,6 @@ from operators.understand.topic import asks_else, speaks_of_else
 REPLACED: Final = "replaced by another"
 _REACH: Final = 6
 _SHORT: Final = 6
-_NO_DAY_OF_IT: Final = ("until", "till", "before", "by", "from", "within", "after")
-"""What stands before a day that bounds something, and is not when it is."""
-_DATES: Final = ("date", "ordinal", "day", "day_date")
 _AGAIN: Final = r"(?:then|no|wait|or|rather|sorry|actually|better|make it|make that|let us say|let us make it|say|i mean|hang on)"
 _OPENS: Final = re.compile(
     rf"^(?:(?:so|and|but|oh|well|okay|right|yes|good|fine) )*(?:{_AGAIN} )+(?:(?:on|for|at) )?(?:the )?$"
@@ -36,8 +32,6 @@ _REASON: Final = re.compile(
     r"^ (?:on|because|since|as|if|that|it|not|so|then|the|(?:i|we|he|she|they|you|@|~) (?:am|is|are|can|could|have|has|will))\b"
 )
 """What follows a comma after the value: why it is so (*the fifth, on the fourth Kim is away*)."""
-_UNIT: Final = rf"(?:{'|'.join(sorted(NUMBERS - {'half'}, key=len, reverse=True))}|\d[\d.,]*\d|\d)"
-_AMOUNT: Final = re.compile(rf"\b{_UNIT}(?:[ -](?:and )?{_UNIT})*\b(?! o'clock)")
 _NOT_MEANT: Final = frozenset(("past", "reported", "hypothetical", "joke", "request", "assign", "unknown"))
 
 
@@ -45,16 +39,6 @@ _NO_GOOD: Final = re.compile(
     r"\b(?:holiday|away|busy|booked|taken|closed|full|not|too (?:many|few|much|late|early))\b"
 )
 """What is said against a day or an amount."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Value:
-    """A day (``kind`` *date* or *day*) or an amount in a clause, with the words between article and end."""
-
-    kind: str
-    first: int
-    last: int
-    words: str
 
 
 def replace_value(heard: Heard, drafts: list[Draft], state: State) -> frozenset[str]:
@@ -81,7 +65,7 @@ def replace_value(heard: Heard, drafts: list[Draft], state: State) -> frozenset[
         ):
             continue  # *The van comes on the second.* *No, the fifth.* is no word of the meeting
         draft = drafts[place]
-        old = next(v for v in _values(draft.text.lower()) if v.kind == new.kind)
+        old = next(v for v in values_in(draft.text.lower()) if v.kind == new.kind)
         words = _as_written(new, clause, heard)
         words = _with_month(words, draft.text[old.first : old.last]) if new.kind == "date" else words
         text = f"{draft.text[: old.first]}{words}{draft.text[old.last :]}"
@@ -97,7 +81,7 @@ def replace_value(heard: Heard, drafts: list[Draft], state: State) -> frozenset[
 
 def _repeats(clause: HeardClause, heard: Heard, drafts: list[Draft]) -> bool:
     """Whether somebody only says once more what was put in the place of another (*The fifth of May, noted.*)."""
-    said = _values(clause.clause.norm)
+    said = values_in(clause.clause.norm)
     if len(said) != 1 or len(clause.clause.tokens) > _SHORT or clause.clause.question_mark:
         return False
     for place in range(len(drafts) - 1, -1, -1):
@@ -108,14 +92,14 @@ def _repeats(clause: HeardClause, heard: Heard, drafts: list[Draft]) -> bool:
             or not 0 < heard.index - draft.last_index <= _REACH
         ):
             continue
-        same = [v for v in _values(draft.text.lower()) if v.kind == said[0].kind]
+        same = [v for v in values_in(draft.text.lower()) if v.kind == said[0].kind]
         if any(_same(v.words, said[0].words) for v in same):
             drafts[place] = draft.grown(0.1, "said again", piece(heard, 1.0))
             return True
     return False
 
 
-def _target(heard: Heard, drafts: list[Draft], new: _Value, old_words: str | None) -> int | None:
+def _target(heard: Heard, drafts: list[Draft], new: Value, old_words: str | None) -> int | None:
     """The place of the decision whose value is meant: the latest that was spoken of, and nothing else since."""
     for place in range(len(drafts) - 1, -1, -1):
         draft = drafts[place]
@@ -125,7 +109,7 @@ def _target(heard: Heard, drafts: list[Draft], new: _Value, old_words: str | Non
             return None
         if draft.family != "decision":
             return None
-        values = _values(draft.text.lower())
+        values = values_in(draft.text.lower())
         same = [v for v in values if v.kind == new.kind]
         fits = len(same) == 1 and not _same(same[0].words, new.words)
         if fits and old_words is not None:
@@ -134,13 +118,13 @@ def _target(heard: Heard, drafts: list[Draft], new: _Value, old_words: str | Non
     return None
 
 
-def _said(clause: HeardClause) -> tuple[_Value, str | None] | None:
+def _said(clause: HeardClause) -> tuple[Value, str | None] | None:
     """The value that a clause puts in the place of another, and the other where it is named."""
     norm = clause.clause.norm
     if clause.clause.question_mark or clause.signals & _NOT_MEANT:
         return None
     dropped = {d.phrase.first for d in named_days(norm, asked=False) if d.dropped}
-    for value in _values(norm):
+    for value in values_in(norm):
         before, after = norm[: value.first], norm[value.last :]
         if any(value.first <= at < value.last for at in dropped):
             continue
@@ -158,35 +142,6 @@ def _said(clause: HeardClause) -> tuple[_Value, str | None] | None:
     return None
 
 
-def _values(norm: str) -> list[_Value]:
-    return sorted((*_days(norm), *_amounts(norm)), key=lambda v: v.first)
-
-
-def _days(norm: str) -> Iterator[_Value]:
-    taken = -1
-    for phrase in time_phrases(norm):
-        if phrase.kind not in _DATES or phrase.first < taken:
-            continue
-        taken = phrase.last
-        if phrase.prep in _NO_DAY_OF_IT:
-            continue
-        first = phrase.first + len(_lead(norm[phrase.first : phrase.last]))
-        kind = "day" if phrase.kind == "day" else "date"
-        yield _Value(kind, first, phrase.last, norm[first : phrase.last])
-
-
-def _lead(words: str) -> str:
-    found = re.match(r"(?:(?:on|for|at|to|in|come|due|latest|the|this|coming) )+", words)
-    return found.group() if found else ""
-
-
-def _amounts(norm: str) -> Iterator[_Value]:
-    days = [(p.first, p.last) for p in time_phrases(norm)]
-    for match in _AMOUNT.finditer(norm):
-        if not any(a < match.end() and match.start() < b for a, b in days):
-            yield _Value("amount", match.start(), match.end(), match.group())
-
-
 def _same(one: str, other: str) -> bool:
     """Whether two values are the same; the month may be said of one of two alone."""
     left, right = (re.sub(r"[-, ]+", " ", w.lower()).removeprefix("the ").strip() for w in (one, other))
@@ -196,7 +151,7 @@ def _same(one: str, other: str) -> bool:
     return left == right
 
 
-def _as_written(value: _Value, clause: HeardClause, heard: Heard) -> str:
+def _as_written(value: Value, clause: HeardClause, heard: Heard) -> str:
     """A value as it was written; a number or ordinal with a small letter, wherever it stood."""
     tokens = clause.clause.between(value.first, value.last)
     words = spoken_words(heard.spoken.text, tokens) if tokens else value.words

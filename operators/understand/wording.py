@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from operators.compose import says_little, sentence, task_tokens, with_antecedent
@@ -12,6 +12,7 @@ from operators.language.rules import piece_named
 from operators.language.text import STOP, Token, clause_of, stems
 from operators.language.words import words_in
 from operators.understand.hear import Heard, HeardClause
+from operators.understand.joined import settled_text
 from operators.understand.matter import names_topic
 from operators.understand.naming import told, with_matter, work_in
 from operators.understand.state import LEANT, Piece, State, piece_of
@@ -75,20 +76,26 @@ def lowered(text: str) -> str:
 
 
 def worded(
-    tokens: tuple[Token, ...], heard: Heard, place: int, state: State, ahead: tuple[Token, ...] = ()
+    tokens: tuple[Token, ...],
+    heard: Heard,
+    place: int,
+    state: State,
+    ahead: tuple[Token, ...] = (),
+    *,
+    work: bool = True,
 ) -> tuple[str, frozenset[str], Leant | None]:
     """Text of an item, its content stems, and the earlier utterance whose words it needed.
 
-    Words that say little alone (*do that*, *ask them*) get the clause before them, as it was said.
+    Words that say little alone (*do that*, *ask them*) get the clause before them, as it was said. ``work``: whether it is
+    a task; of those things stand in the place of their pronouns.
     """
     text = sentence(tokens)
     known = stems(" ".join(t.low for t in tokens if not t.person))
-    if _mere_time(tokens):
+    if work and _mere_time(tokens):
         return _at_a_time(text, known, heard, place, state)
-    empty = " ".join(t.low for t in tokens) in _EMPTY
-    if empty:
-        known = frozenset()
-    if not says_little(tokens) and not empty:
+    if work and " ".join(t.low for t in tokens) in _EMPTY:
+        return _of_nothing(heard, place, state)
+    if not says_little(tokens):
         if (
             ahead
             and len(ahead) <= 6
@@ -105,41 +112,78 @@ def worded(
             return explained
     topic = stems(" ".join(t.low for t in ahead if not t.person))
     if names_matter(ahead):
-        return ("" if empty else told(text, tokens, ahead)) or sentence(ahead), known | topic, Leant(heard)
+        whole = told(text, tokens, ahead) if work else with_antecedent(text, ahead)
+        return whole, known | topic, Leant(heard)
     after = heard.clauses[place + 1] if place + 1 < len(heard.clauses) else None
     if after is not None and after.clause.stems and "assign" in heard.clauses[place].signals:
         return sentence(task_tokens(after.clause, None, after.dues)), known | after.clause.stems, Leant(heard)
-    here = [(heard, c) for c in reversed(heard.clauses[max(0, place - 1) : place])]
-    there = [(other, c) for other in reversed(state.recent[-3:]) for c in reversed(other.clauses)]
     leaning: tuple[str, frozenset[str], Leant | None] | None = None
-    for other, clause in [*here, *there]:
+    for other, clause in _before(heard, place, state, 3):
+        if other is heard and clause is not heard.clauses[place - 1]:
+            continue
         enough = len(clause.clause.stems) >= 2 or (
-            clause.clause.stems and other is not heard and clause.signals & {"ask", "need"}
+            clause.clause.stems
+            and other is not heard
+            and (clause.signals & {"ask", "need"} or clause.clause.question_mark)
         )
-        if not enough or not _names_matter(clause):
+        if not enough or not _names_matter(clause) or (work and _AWAY.match(clause.clause.norm)):
             continue
         if clause.clause.stems <= known:
             break  # the same matter in other words: what was said before it is another
         words = _matter(clause, other.spoken.speaker == heard.spoken.speaker)
+        if work and tokens and tokens[0].low not in STOP and tokens[0].low in {t.low for t in words}:
+            words = _thing(clause) or words  # *Dirk should send her the list.* *I'll send it.*
         leans = words is clause.clause.tokens and _leans(words)
         if not names_matter(words):
             continue
-        alone = empty or (len(tokens) == 1 and tokens[0].low in _ALL_SAID_BEFORE)
+        alone = len(tokens) == 1 and tokens[0].low in _ALL_SAID_BEFORE
         # *what I'd do*: what is done is all in the words before
-        work = work_in(clause.clause.tokens) if alone or text.lower() in _ONLY_DOES else ""
-        whole = (
-            work or (with_matter("", words) if alone else told(text, tokens, words)),
-            known | stems(clause_of(words).norm),
-            Leant(other, span_of(clause.clause.tokens if work else words)),
-        )
+        done = work_in(clause.clause.tokens) if work and (alone or text.lower() in _ONLY_DOES) else ""
+        if alone:
+            put = with_antecedent("", words)
+        else:
+            asked = clause.clause.question_mark
+            put = told(text, tokens, words) if work else settled_text(text, tokens, clause_of(words, asked))
+        span = span_of(clause.clause.tokens if done else words)
+        whole = (done or put, known | stems(clause_of(words).norm), Leant(other, span))
         if not leans:
             return whole
         leaning = leaning or whole
     return leaning or (text, known, None)
 
 
+_AWAY = re.compile(
+    r"(?:(?:and|but|so|well|oh|no) )*\S+ (?:is|are|am|'s|was|will be) (?:still |already |not )?"
+    r"(?:ill|sick|away|off|out|busy|back|here|on holiday|on leave|abroad)\b"
+)
+"""Where somebody is: nothing to work on."""
 _EMPTY = frozenset(("give me", "give us", "make it", "make that", "make this"))
 """What is left of *Give me until Friday* and *Make it Friday*: no work at all."""
+
+
+def _of_nothing(heard: Heard, place: int, state: State) -> tuple[str, frozenset[str], Leant | None]:
+    """What has to be done by the words right before such an answer; nothing where these are another's promise or question."""
+    for other, clause in _before(heard, place, state, 2):
+        if len(clause.clause.stems) < 2:
+            continue
+        words = clause.clause.tokens
+        own = _FIRST_PERSON.match(clause.clause.norm) is not None or clause.clause.question_mark
+        if own or _leans(words) or not _names_matter(clause):
+            break
+        return with_matter("", words), stems(clause_of(words).norm), Leant(other, span_of(words))
+    return "", frozenset(), None
+
+
+def _before(heard: Heard, place: int, state: State, most: int) -> Iterator[tuple[Heard, HeardClause]]:
+    """Clauses before one, the latest first, and those of so many utterances before its own."""
+    for clause in reversed(heard.clauses[:place]):
+        yield heard, clause
+    known = [h for h in state.recent if h.index < heard.index]
+    for other in reversed(known[-most:]):
+        for clause in reversed(other.clauses):
+            yield other, clause
+
+
 _ONLY_DOES = frozenset(
     ("do it", "do that", "do this", "have it", "have that", "get it done", "get that done")
 )
@@ -158,10 +202,7 @@ def _at_a_time(
     text: str, known: frozenset[str], heard: Heard, place: int, state: State
 ) -> tuple[str, frozenset[str], Leant | None]:
     """The work that was asked for right before, at the time that is now named; nothing where there is none."""
-    here = [(heard, c) for c in reversed(heard.clauses[max(0, place - 2) : place])]
-    before = [h for h in state.recent if h.index < heard.index]
-    there = [(other, c) for other in reversed(before[-2:]) for c in reversed(other.clauses)]
-    for other, clause in [*here, *there]:
+    for other, clause in _before(heard, place, state, 2):
         words = task_tokens(clause.clause, None, clause.dues)
         if TASK_VERB.match(clause_of(words).norm) and len(words) > 1 and not says_little(words):
             more = stems(clause_of(words).norm)
@@ -218,9 +259,7 @@ def _explained(
     if pronoun in _PERSONAL and (words := _relative(ahead, ())):
         more = stems(" ".join(t.low for t in words if not t.person))
         return told(text, tokens, words), known | more, Leant(heard)
-    here = [(heard, c) for c in reversed(heard.clauses[:place])]
-    there = [(other, c) for other in reversed(state.recent[-3:]) for c in reversed(other.clauses)]
-    for other, clause in [*here, *there]:
+    for other, clause in _before(heard, place, state, 3):
         if pronoun in _PERSONAL:
             words = _somebody(clause, other, heard)
             if (
@@ -249,6 +288,7 @@ def _explained(
 def _only_names(clause: HeardClause, other: Heard, heard: Heard) -> bool:
     """Whether the line before only names a thing (*Bosun, the port winch.*)."""
     words = [t for t in clause.clause.tokens if not t.person]
+    words = words[1:] if words and words[0].comma else words
     return heard.index - other.index == 1 and len(other.clauses) == 1 and bool(names_topic(tuple(words)))
 
 

@@ -23,6 +23,7 @@ def _text(said: str) -> str:
         ("Could somebody bring fresh batteries tomorrow?", "Bring fresh batteries"),
         ("So would one of you please order the chairs?", "Order the chairs"),
         ("Somebody ought to warn the neighbours.", "Warn the neighbours"),
+        ("Somebody ring round the families.", "Ring round the families"),
         ("Want me to draft it?", "Draft it"),
         ("Do you want me to ring the bank?", "Ring the bank"),
         ("Shall I write to the printer?", "Write to the printer"),
