@@ -112,8 +112,8 @@ def worded(
             return explained
     topic = stems(" ".join(t.low for t in ahead if not t.person))
     if names_matter(ahead):
-        whole = told(text, tokens, ahead) if work else with_antecedent(text, ahead)
-        return whole, known | topic, Leant(heard)
+        both = told(text, tokens, ahead) if work else with_antecedent(text, ahead)
+        return both, known | topic, Leant(heard)
     after = heard.clauses[place + 1] if place + 1 < len(heard.clauses) else None
     if after is not None and after.clause.stems and "assign" in heard.clauses[place].signals:
         return sentence(task_tokens(after.clause, None, after.dues)), known | after.clause.stems, Leant(heard)
