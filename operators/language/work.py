@@ -29,7 +29,7 @@ _ASKED = (
 )
 _TO_DO = re.compile(rf"{_OPENS}(?:{'|'.join((_I_DO, *_ASKED))})")
 """How somebody takes on work, offers it or asks for it; the work follows."""
-_WHO_DOES = re.compile(rf"{_OPENS}who (?:is )?(?P<does>[a-z]+) ")
+_WHO_DOES = re.compile(rf"{_OPENS}who (?:is (?P<doing>[a-z]+ing)|(?P<does>[a-z]+s)) ")
 _VERB = re.compile(rf"(?:{piece_named('TASK_VERB')})")
 _LEAST = 2
 """Words that are work at least: *can you* before one alone mostly only asks."""
@@ -47,8 +47,9 @@ def as_work(tokens: list[Token]) -> list[Token]:
     match = _WHO_DOES.match(said.norm)
     if match is None:
         return tokens
-    at = said.token_at(match.start("does"))
-    verb = _plain_verb(match["does"]) if len(tokens) - at >= _LEAST else ""
+    kind = "doing" if match["doing"] else "does"
+    at = said.token_at(match.start(kind))
+    verb = _plain_verb(match[kind]) if len(tokens) - at >= _LEAST else ""
     return [replace(tokens[at], text=verb, low=verb), *tokens[at + 1 :]] if verb else tokens
 
 
@@ -97,7 +98,8 @@ def without_called(tokens: list[Token]) -> list[Token]:
     kept: list[Token] = []
     for place, token in enumerate(tokens):
         if kept and place + 1 < len(tokens) and _is_called(tokens, place):
-            kept[-1] = replace(kept[-1], comma=tokens[place + 1].low not in _GOES_ON)
+            goes_on = tokens[place + 1].low in _GOES_ON and kept[-1].low not in _GOES_ON
+            kept[-1] = replace(kept[-1], comma=not goes_on)
             continue
         kept.append(token)
     return kept

@@ -124,7 +124,7 @@ def worded(
         enough = len(clause.clause.stems) >= 2 or (
             clause.clause.stems
             and other is not heard
-            and (clause.signals & {"ask", "need"} or clause.clause.question_mark)
+            and (clause.signals & {"ask", "need"} or (clause.clause.question_mark and _topic(clause)))
         )
         if not enough or not _names_matter(clause) or (work and _AWAY.match(clause.clause.norm)):
             continue
@@ -178,8 +178,7 @@ def _before(heard: Heard, place: int, state: State, most: int) -> Iterator[tuple
     """Clauses before one, the latest first, and those of so many utterances before its own."""
     for clause in reversed(heard.clauses[:place]):
         yield heard, clause
-    known = [h for h in state.recent if h.index < heard.index]
-    for other in reversed(known[-most:]):
+    for other in reversed([h for h in state.recent[-most:] if h.index < heard.index]):
         for clause in reversed(other.clauses):
             yield other, clause
 
@@ -287,9 +286,13 @@ def _explained(
 
 def _only_names(clause: HeardClause, other: Heard, heard: Heard) -> bool:
     """Whether the line before only names a thing (*Bosun, the port winch.*)."""
+    return heard.index - other.index == 1 and len(other.clauses) == 1 and bool(_topic(clause))
+
+
+def _topic(clause: HeardClause) -> tuple[Token, ...]:
+    """The words of a clause that only names a thing, but for whom it calls."""
     words = [t for t in clause.clause.tokens if not t.person]
-    words = words[1:] if words and words[0].comma else words
-    return heard.index - other.index == 1 and len(other.clauses) == 1 and bool(names_topic(tuple(words)))
+    return names_topic(tuple(words[1:] if words and words[0].comma else words))
 
 
 _REACHING = words_in("""
@@ -357,7 +360,8 @@ def _somebody(clause: HeardClause, other: Heard, heard: Heard) -> tuple[Token, .
         and not t.low.endswith(("'s", "’s"))
         and not {*(other.people[t.first].names if t.first in other.people else ())} & (speakers | spoken_to)
     ]
-    return (meant[0],) if len(meant) == 1 and len(named) == 1 else ()
+    beside = {t.low for t in around if t.person == "~"}
+    return (meant[0],) if len(meant) == 1 and len(named) == 1 and not beside else ()
 
 
 def _names_matter(clause: HeardClause) -> bool:

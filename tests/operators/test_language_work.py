@@ -32,6 +32,7 @@ def _text(said: str) -> str:
         ("And who carries the tables?", "Who carries the tables"),
         ("Who's picking up the parcel on Friday?", "Pick up the parcel"),
         ("Who is getting the keys?", "Get the keys"),
+        ("Who's hands now, please?", "Who's hands"),
         ("Who can drive the van?", "Drive the van"),
         ("The key for the hall, did you get it copied?", "Get the key for the hall copied"),
         ("The labels, could you print them again?", "Print the labels again"),
@@ -48,6 +49,10 @@ def test_what_was_asked_or_offered_is_a_task(said: str, text: str) -> None:
         ("Clean the filter, Pip, before service.", "Clean the filter before service"),
         ("Make them kinder, Pip, you've the touch.", "Make them kinder, you've the touch"),
         ("The fire reports, Pip, are they up to date?", "The fire reports"),
+        (
+            "Wheel it out from now on, Pip, on a Monday evening.",
+            "Wheel it out from now on, on a Monday evening",
+        ),
         ("Pip, clean the filter.", "Clean the filter"),
         ("Clean the filter, Pip.", "Clean the filter"),
         ("Send it to Pip.", "Send it to Pip"),
