@@ -360,8 +360,8 @@ def _somebody(clause: HeardClause, other: Heard, heard: Heard) -> tuple[Token, .
         and not t.low.endswith(("'s", "’s"))
         and not {*(other.people[t.first].names if t.first in other.people else ())} & (speakers | spoken_to)
     ]
-    beside = {t.low for t in around if t.person == "~"}
-    return (meant[0],) if len(meant) == 1 and len(named) == 1 and not beside else ()
+    strangers = {t.low for t in around if t.person == "~"}
+    return (meant[0],) if len(meant) == 1 and len(named) == 1 and not strangers else ()
 
 
 def _names_matter(clause: HeardClause) -> bool:

@@ -114,6 +114,8 @@ def test_a_task_is_told_as_it_stands_after_the_checks() -> None:
     assert line.text == "Ann: book the hall (by Friday)."
     told = told_as(line, items[0], "Book the hall", "Bob", "on Monday")
     assert told is not None and told.text == "Bob: book the hall (on Monday)."
+    told = told_as(line, items[0], "Mend it (the coat is torn)", "Bob", "on Monday")
+    assert told is not None and told.text == "Bob: mend it (the coat is torn; on Monday)."
     assert told_as(replace(line, item_id=None), items[0], "Book the hall", "Bob", None) is None
 
 

@@ -6,10 +6,13 @@ import datetime as dt
 
 import pytest
 
+from models.minutes.scores import UtteranceScores
 from operators.language.text import clauses_of
 from operators.understand.engine import Attendee, DraftItem, MeetingContext, RuleEngine, Spoken
+from operators.understand.hybrid import HybridEngine
 from operators.understand.joined import settled_text
 from operators.understand.naming import told, work_in
+from tests.operators.scored_talk import BY_SCORE, Says, read, said_by, standing
 
 _CONTEXT = MeetingContext("Hall", dt.date(2026, 3, 10), tuple(Attendee(n, n) for n in ("Ann", "Bob", "Fi")))
 
@@ -111,3 +114,15 @@ def test_what_only_asks_for_time_is_no_work() -> None:
         for t in _tasks("Ann: Please order the chairs.", "Bob: Make it Friday, the shop's shut today.")
         if "Make" in t
     ]
+
+
+def test_a_promise_names_the_work_that_the_model_saw_before() -> None:
+    lines = [
+        ("Mira", "The labels are on my computer."),
+        ("Mira", "Fine."),
+        ("Mira", "I'll print the labels on my computer by Friday."),
+    ]
+    likely = {line: UtteranceScores(action=0.9) for _, line in lines}
+    engine = HybridEngine(scorer=Says(likely), appraisal=BY_SCORE)
+    found = standing(engine, read(engine, said_by(*lines)), "action_item")
+    assert [i.text for i in found] == ["Print the labels on my computer"]
