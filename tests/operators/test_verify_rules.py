@@ -96,7 +96,7 @@ def test_a_fallback_is_the_task_of_its_owner_not_another_that_its_evidence_holds
     )  # fmt: skip
     written = from_evidence(leans, draft(leans, utterances=SAID | {"u4": more}))
     assert written is not None
-    assert (written.owner, written.due, "check them" in written.text) == ("Anna", dt.date(2026, 3, 12), True)
+    assert (written.owner, written.due, "Check them" in written.text) == ("Anna", dt.date(2026, 3, 12), True)
 
 
 def test_a_fallback_is_written_from_the_evidence_and_marked() -> None:
