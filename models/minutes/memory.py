@@ -22,6 +22,9 @@ _CHUNK: Final = 4 * (STATES + 2 * 70) + 500
 _CHUNKS: Final = 28
 _ANSWER: Final = 13_000
 """Scores of one window that are kept."""
+_FOUND: Final = 26_000
+_FOUND_KEPT: Final = 1200
+"""What rules and judgement lately found of an utterance and its items, all meetings together; fitted on three runs."""
 ANSWERS_KEPT: Final = 1024
 """Windows whose scores are kept: what is heard is scored again when it settles, mostly in the same order."""
 
@@ -60,9 +63,10 @@ def memory_plan(
     said = meetings * utterances
     pieces = min(PIECES_KEPT, said) * _PIECE
     answers = min(ANSWERS_KEPT, said) * _ANSWER
+    found = min(_FOUND_KEPT, said) * _FOUND
     turns = min(WINDOW, utterances) * (_TURN + _PIECE)
     chunks = min(_CHUNKS, utterances // 8) * _CHUNK
-    return MemoryPlan(sessions, pieces + answers, meetings * (turns + chunks))
+    return MemoryPlan(sessions, pieces + answers + found, meetings * (turns + chunks))
 
 
 def _size(path: Path) -> int:
