@@ -27,11 +27,11 @@ from operators.understand.engine import RuleEngine, owner_by_words
 from operators.understand.follow import FIRMLY_AGREED
 from operators.understand.hear import Heard
 from operators.understand.lately import Lately, Weighed, is_candidate
-from operators.understand.merge import PUT_ASIDE, restate
+from operators.understand.merge import LIGHT, PUT_ASIDE, restate
 from operators.understand.months import with_month
 from operators.understand.scorer import Scorer, heard_by, judged
 from operators.understand.senses import sure_by_senses
-from operators.understand.state import Around, Draft, Hint, Judged, Memory, State, Telling, piece
+from operators.understand.state import MAIN, Around, Draft, Hint, Judged, Memory, State, Telling, piece
 from operators.understand.takeover import IN_QUESTION
 from operators.understand.types import DraftItem, Family, Spoken
 from operators.understand.when import Day, days, named_in
@@ -178,7 +178,7 @@ class HybridEngine(RuleEngine):
             d.family == "decision" and not d.by_model and _stands_on(d, index) for d in drafts
         )
         for place, draft in enumerate(drafts):
-            if free and draft.family == "decision":
+            if free and draft.family == "decision" and not _of_another(draft, drafts, heard):
                 draft = drafts[place] = reworded(draft, heard, said, state)
             back = index - draft.first_index
             if draft.family != "question" and 0 <= back <= _AROUND:
@@ -521,6 +521,16 @@ def _among(draft: Draft, hints: Sequence[Hint]) -> Draft:
 def _stands_on(draft: Draft, index: int) -> bool:
     """Whether an item rests on an utterance, not only touches it."""
     return any(p.index == index and p.weight >= 1.0 for p in draft.evidence)
+
+
+def _of_another(draft: Draft, drafts: Sequence[Draft], heard: Heard) -> bool:
+    """Whether an utterance is what another decision is made of, and says nothing of the matter of this one."""
+    said = frozenset().union(*(c.clause.stems for c in heard.clauses))
+    return not (draft.stems & said) - LIGHT and any(
+        d.family == "decision" and d.id != draft.id and p.index == heard.index and p.weight >= MAIN
+        for d in drafts
+        for p in d.evidence
+    )
 
 
 def _told(likely: float) -> float:

@@ -11,8 +11,10 @@ from operators.understand.hear import Heard
 from operators.understand.sensed import SensePiece
 from operators.understand.types import Family, MeetingContext, Quote, Spoken
 
+MAIN = 3.0
+"""Weight of the evidence that an item is made of."""
 LEANT = 0.5
-"""Weight of evidence that only says what an item's words are about."""
+"""That of evidence that only says what an item's words are about."""
 SURE_WORK = 0.4
 LIKELY_WORK = 0.5
 """Support by rules, or probability by the model alone, from which later talk is taken to mean a task."""

@@ -15,7 +15,7 @@ from operators.language.words import words_in
 from operators.understand.birth import SAYS_LITTLE
 from operators.understand.hear import Heard, HeardClause
 from operators.understand.merge import LIGHT, TIME_STEMS
-from operators.understand.state import Draft, State, piece
+from operators.understand.state import MAIN, Draft, State, piece
 
 YES_NO: Final = re.compile(r"(?:do|does|did|is|are|was|were|will|has|have|can)\b", re.IGNORECASE)
 """What a question opens with that is answered by yes or no."""
@@ -60,8 +60,6 @@ _PLAIN = frozenset(
 _NEW_MATTER = frozenset(("commit", "promise", "decide", "assign"))
 _PUT_SOMEWHERE = re.compile(r"\bdrop (?:[\w'-]+ ){1,4}?(?:at|with|to|into|onto|outside|behind|home)\b")
 """*Drop the keys at the desk* hands something over."""
-_MAIN = 3.0
-"""Weight of the evidence that an item is made of."""
 ANYONE_REACH = 4
 """Turns after which a bare *scratch that* by somebody else no longer means an item."""
 
@@ -105,7 +103,7 @@ def take_back(heard: Heard, drafts: list[Draft], state: State, look_back: int) -
 def _spread(heard: Heard, drafts: list[Draft], target: Draft, name: str) -> None:
     """Take back one item and all others that are made of the same talk; no other rests on that talk any longer."""
     spots = {p.quote.utterance_id for p in target.evidence if p.weight >= 2}
-    made_of = {p.quote.utterance_id for p in target.evidence if p.weight >= _MAIN}
+    made_of = {p.quote.utterance_id for p in target.evidence if p.weight >= MAIN}
     gone: set[str] = set()
     for place, draft in enumerate(drafts):
         if draft is not target:
@@ -125,7 +123,7 @@ def _spread(heard: Heard, drafts: list[Draft], target: Draft, name: str) -> None
 
 
 def _main(draft: Draft) -> set[str]:
-    return {p.quote.utterance_id for p in draft.evidence if p.weight >= _MAIN}
+    return {p.quote.utterance_id for p in draft.evidence if p.weight >= MAIN}
 
 
 def _without(draft: Draft, spots: set[str]) -> Draft:

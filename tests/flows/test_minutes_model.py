@@ -26,6 +26,14 @@ _LINES = (
     ("Tom", "I don't know yet, we have to find out."),
     ("Mira", "Fine. That's all for today."),
 )
+_HEARD = {
+    "u19": "I suggest 4000 euros for online advertising.",
+    "u20": "Agreed, we put 4,000 euros into online advertising.",
+    "u36": "Wait, I looked at the budget again, the party is too expensive, let's forget the party.",
+    "u37": "Fine, no party, then. Thank you all. See you next week.",
+}
+"""How the recogniser writes some lines of the sample meeting."""
+_SAMPLE = ("launch Kestrel", "online advertising", "old desktop version")
 
 
 @pytest.fixture
@@ -62,6 +70,26 @@ def test_the_model_is_the_first_voice_and_the_log_read_again_gives_the_same_byte
     again = open_inputs([tmp_path / "a" / "timeline.jsonl"])
     run_files(again, tmp_path / "b", speed="max", settings=Settings(model="released"))
     assert (tmp_path / "a" / "minutes.json").read_bytes() == (tmp_path / "b" / "minutes.json").read_bytes()
+
+
+@pytest.mark.parametrize("heard", [{}, _HEARD], ids=["written", "heard"])
+def test_the_sample_meeting_gives_the_items_of_its_truth(heard: dict[str, str], tmp_path: Path) -> None:
+    """What is decided beside something that is taken back stays: the two once became one in their words."""
+    sample = Path(__file__).parents[2] / "devices" / "sample"
+    truth = json.loads((sample / "truth.json").read_text())
+    transcript = tmp_path / "sample.jsonl"
+    kept = ("start_s", "end_s", "speaker", "text")
+    rows = [
+        {name: line[name] for name in kept} | {"text": heard.get(line["id"], line["text"])}
+        for line in truth["utterances"]
+    ]
+    transcript.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    minutes = _minutes(transcript, tmp_path / "out", "released")
+    texts = {name: [i["text"] for i in minutes[name]] for name in ("decisions", "action_items")}
+    assert [[w for w in _SAMPLE if w in text] for text in texts["decisions"]] == [[w] for w in _SAMPLE], texts
+    owners = [i["owner"] for i in minutes["action_items"]]
+    assert owners == [i["owner"] for i in truth["action_items"]], texts
+    assert not any("party" in text for found in texts.values() for text in found)
 
 
 def test_rules_alone_say_nothing_of_a_model(transcript: Path, tmp_path: Path) -> None:
