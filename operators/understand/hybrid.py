@@ -524,9 +524,11 @@ def _stands_on(draft: Draft, index: int) -> bool:
 
 
 def _of_another(draft: Draft, drafts: Sequence[Draft], heard: Heard) -> bool:
-    """Whether an utterance is what another decision is made of, and says nothing of the matter of this one."""
+    """Whether an earlier utterance is what another decision is made of, and says nothing of the matter of this one."""
     said = frozenset().union(*(c.clause.stems for c in heard.clauses))
-    return not (draft.stems & said) - LIGHT and any(
+    if heard.index >= draft.first_index or (draft.stems & said) - LIGHT:
+        return False
+    return any(
         d.family == "decision" and d.id != draft.id and p.index == heard.index and p.weight >= MAIN
         for d in drafts
         for p in d.evidence
